@@ -1,1 +1,1 @@
-"""What the README claims, measured."""
+"""Measurements of what the README claims."""

@@ -1,9 +1,9 @@
-"""The README's table of figures: these benchmarks one after the other, and what each of them has to say.
+"""Run the benchmarks one after the other and print their figures as the table of the README.
 
     python -m benchmarks [--keep DIR] [NAME ...]
 
-Takes about an hour; with names, these benchmarks alone. Leave the machine alone meanwhile. With `--keep`,
-what each has said stays in DIR/NAME.json, and one that has said something there is not run again.
+Takes about an hour; with names, runs only these benchmarks. Do not use the machine meanwhile. With `--keep`,
+each result is stored in DIR/NAME.json, and a benchmark with a stored result is not run again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NAMES = (
 
 
 def said(name: str, folder: Path | None) -> dict[str, Any]:
-    """What a benchmark says in its line of JSON: now, or when it was kept."""
+    """Return the line of JSON of a benchmark, from its file or from a new run."""
     kept = None if folder is None else folder / f"{name}.json"
     if kept is not None and kept.exists():
         line = kept.read_text(encoding="utf-8")
@@ -50,7 +50,7 @@ def said(name: str, folder: Path | None) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Print the table; exit status 1 where a limit is not met."""
+    """Print the table; exit status 1 if a limit is not met."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="by default all: " + ", ".join(NAMES))
     parser.add_argument("--keep", type=Path, metavar="DIR", help="where each is kept, to be run once only")

@@ -2,9 +2,9 @@
 
     python -m benchmarks.ablation [--seeds N] [--json]
 
-Each seed is one run of the default preset to its goal. Then the head with the highest mirror score is
-switched off; in its place the one with the lowest of all; in its place the one with the lowest of the same
-layer. The trained model is otherwise as it was.
+Each seed is one run of the default preset to its goal. Then one head at a time is switched off: the head with
+the highest mirror score, the head with the lowest of all, and the head with the lowest in the same layer as
+the highest. The trained model is otherwise unchanged.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from transformer.training.state import TrainState
 
 
 def measure(seed: int) -> dict[str, Any]:
-    """Held-out accuracy of one trained model: whole, and without one head or another."""
+    """Return the held-out accuracy of one trained model, with all heads and without each of three heads."""
     state = TrainState.begin(PRESETS[DEFAULT_PRESET].config.with_changes(seed=seed))
     for _ in train(state):
         pass
@@ -58,7 +58,7 @@ def measure(seed: int) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Print a row for each seed: a measurement, whatever it says."""
+    """Print a row for each seed; no limit applies."""
     arguments = options(__doc__, seeds=10)
     write = sys.stdout.write
     write("seed  whole  without the highest mirror score  ...the lowest  ...the lowest of the same layer\n")

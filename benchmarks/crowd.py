@@ -1,15 +1,15 @@
-"""A class on one server: thirty visitors, each with a run of their own, two of which train at a time.
+"""A class on one server: thirty visitors, each with their own run; two runs train at a time.
 
     python -m benchmarks.crowd [--seeds N] [--limit SECONDS] [--json]
 
-The app as the README starts it, with its usual limits and a folder for its runs. So many visitors
-(`--seeds`, by default 30) open the page, each with another seed, and press Start: two runs train, the others
-wait in line. For two minutes (`--limit`) each takes the stream of its run and has its page drawn anew every
-few seconds, as a press on a button does. Then each presses Stop and leaves; the memory of the server is
-looked at for two minutes more.
+The app runs as the README starts it, with its usual limits and a folder for its runs. N visitors (`--seeds`,
+by default 30) open the page, each with another seed, and press Start: two runs train, the others wait in the
+queue. For two minutes (`--limit`) each visitor receives the stream of its run and requests its page every few
+seconds, as a press on a button does. Then each presses Stop and leaves; the memory of the server is measured
+for two more minutes.
 
-Counted are seconds from the question for a page to its answer, messages of the stream, exceptions and boxes
-of errors on any page, runs that are not on disk or are in another state than training or waiting, and the
+Measured are the seconds from the request for a page to its answer, messages of the stream, exceptions and
+error boxes on any page, runs that are not on disk or in another state than training or queued, and the
 server's memory.
 """
 
@@ -36,16 +36,16 @@ TRAINING = 2
 AFTERWARDS = 60.0
 ANSWERED_SECONDS, ASKS_SECONDS = 1.0, 6.0
 FLAT_MB = 10.0
-"""More than this in the last minute is a leak."""
+"""Growth in the last minute above which memory counts as leaking."""
 
 
 def megabytes(server: subprocess.Popen[bytes]) -> float:
-    """Of memory that a server takes."""
+    """Return the memory that a server takes."""
     return float(psutil.Process(server.pid).memory_info().rss / 1e6)
 
 
 def states(folder: Path) -> dict[str, str]:
-    """What the folders of runs say, by id."""
+    """Return the states in the folders of runs, by id."""
     found = {}
     for path in folder.glob("*/run.json"):
         facts = json.loads(path.read_text(encoding="utf-8"))
@@ -54,10 +54,10 @@ def states(folder: Path) -> dict[str, str]:
 
 
 async def class_of(address: str, n: int, seconds: float, folder: Path) -> tuple[list[Viewer], dict[str, str]]:
-    """So many visitors who start a run each and then watch it; they have left when this returns.
+    """Let n visitors start a run each, watch it and leave.
 
     Returns:
-        They, and how their runs stood when they stopped them.
+        The visitors, and the states of their runs before they were stopped.
     """
     viewers = [Viewer(address, f"seed={seed}&steps=100000&goal=none") for seed in range(n)]
     tasks = [asyncio.create_task(viewer.watch()) for viewer in viewers]
@@ -87,7 +87,7 @@ async def class_of(address: str, n: int, seconds: float, folder: Path) -> tuple[
 
 
 def main() -> int:
-    """Print what was found; exit status 1 where a limit is not met."""
+    """Print the results; exit status 1 if a limit is not met."""
     arguments = options(__doc__, seeds=30, limit=120.0)
     n, port = arguments.seeds, free_port()
     with tempfile.TemporaryDirectory(prefix="headlight-runs-", ignore_cleanup_errors=True) as folder:

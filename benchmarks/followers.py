@@ -2,10 +2,10 @@
 
     python -m benchmarks.followers [--seeds N] [--json]
 
-A Chromium tells the shipped talk in a server, another one follows it by its link, and so do a hundred
-sockets, which take maps as a browser does. In N rounds (`--seeds`) the teller goes on by a beat, of which
-the third starts the training, or back by one. Counted are seconds from the key to the message with the beat
-at each socket, and to the beat on the screen of the other Chromium.
+One Chromium tells the shipped talk on a server. A second Chromium follows it by its link, and so do a hundred
+sockets, which receive maps as a browser does. In N rounds (`--seeds`) the speaker goes on by one beat (the
+third beat starts the training) or back by one. Measured are the seconds from the key to the message with the
+beat at each socket, and to the beat on the screen of the second Chromium.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from benchmarks.tools.server import Server
 
 FOLLOWERS = 100
 WITHIN = 1.0
-"""Seconds in which every follower stands where the teller stands."""
+"""Seconds within which every follower is at the speaker's beat."""
 DRAWN = ".headlight-player[data-story] .st-key-live_map svg.main-svg"
 
 
 class Follower(Counted):
-    """A viewer that notes when it heard of each beat."""
+    """A viewer that records when it received each beat."""
 
     def __init__(self) -> None:
         super().__init__()
         self.beats: dict[int, float] = {}
 
     def take(self, message: bytes) -> None:
-        """Count a message, and look where the teller stands."""
+        """Count a message, and read the speaker's beat from it."""
         super().take(message)
         told = json.loads(message.partition(b"\n")[0])["told"]
         if told:
@@ -46,7 +46,7 @@ class Follower(Counted):
 
 
 def opened(page: Page, address: str) -> Page:
-    """A page on which a story is told."""
+    """Open a page that shows a story, and return it."""
     page.goto(address)
     page.wait_for_selector(DRAWN)
     page.wait_for_timeout(3000)
@@ -54,7 +54,7 @@ def opened(page: Page, address: str) -> Page:
 
 
 def main() -> int:
-    """Print a line for each round, then the slowest; exit status 1 where a limit is not met."""
+    """Print a line for each round; exit status 1 if a limit is not met."""
     arguments = options(__doc__, seeds=6)
     rows: list[dict[str, Any]] = []
     with Server("app.py") as server, chromium() as browser:

@@ -1,13 +1,13 @@
-"""A training step on a CUDA GPU: told kernel by kernel, replayed as one graph, and its floors.
+"""The time of a training step on a CUDA GPU: eager, replayed as one graph, and lower bounds.
 
     python -m benchmarks.gpu [--seeds N] [--json]
 
 For the default, two wider models and a larger batch, each in float32 and bfloat16: milliseconds of a step
-(wall time, the GPU waited for at both ends, the median of N stretches of 50 steps), eager and replayed, and
-two floors: every weight, gradient and running mean moved at the bandwidth that a large copy reaches here, and
-the matrix products at the speed that a large product of the same precision reaches here. Then whether a
-hundred replayed steps of the default have the losses of a hundred eager ones. Without such a GPU nothing is
-measured.
+(wall time with a GPU synchronisation at both ends, median of N blocks of 50 steps), eager and replayed, and
+two lower bounds: the time to move every weight, gradient and running mean at the bandwidth of a large copy on
+this GPU, and the time of the matrix products at the speed of a large product in the same precision. Then the
+losses of a hundred replayed steps of the default are compared with those of a hundred eager steps. Without a
+CUDA GPU nothing is measured.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ SIZES: dict[str, dict[str, Any]] = {
 }
 STEPS, RATIO, CLOSE = 50, 4.0, 1e-4
 MOVED = 4 * 11
-"""Bytes that move for each weight: itself read forward, backward and by the optimiser, and written; its
-gradient written and read twice; two running means read and written."""
+"""Bytes moved for each weight: the weight is read forward, backward and by the optimiser, and written; its
+gradient is written, and read twice; two running means are read and written."""
 
 
 def begun(config: RunConfig, *, eager: bool) -> TrainState:
-    """A training, with graphs or without."""
+    """Begin a training, with or without CUDA graphs."""
     return TrainState.begin(config.with_changes(cuda_graphs=not eager))
 
 
 def step_ms(config: RunConfig, *, eager: bool, stretches: int) -> float:
-    """Median milliseconds of a step, its batch already drawn."""
+    """Return the median milliseconds of a step on a batch that is already drawn."""
     state = begun(config, eager=eager)
     batch = state.task.batch(0, 0)
     for _ in range(EAGER_FIRST + 3):
@@ -61,7 +61,7 @@ def step_ms(config: RunConfig, *, eager: bool, stretches: int) -> float:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Wall time of this work, the GPU waited for at both ends."""
+    """Return the wall time of this work, with a GPU synchronisation at both ends."""
     torch.cuda.synchronize()
     began = time.perf_counter()
     work()
@@ -70,7 +70,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def bandwidth() -> float:
-    """Bytes a second of a large copy, read and written."""
+    """Return the bytes per second that a large copy reads and writes."""
     x = torch.empty(2**28, device="cuda")
     y = torch.empty_like(x)
     y.copy_(x)
@@ -78,7 +78,7 @@ def bandwidth() -> float:
 
 
 def arithmetic(precision: str) -> float:
-    """Floating-point operations a second of a large product."""
+    """Return the floating-point operations per second of a large product."""
     n, dtype = 4096, torch.float32 if precision == "float32" else torch.bfloat16
     x = torch.randn(n, n, device="cuda", dtype=dtype)
     x @ x
@@ -86,7 +86,7 @@ def arithmetic(precision: str) -> float:
 
 
 def largest_difference() -> float:
-    """Between a hundred losses of the default, eager and replayed."""
+    """Return the largest difference between the eager and replayed losses of 100 default steps."""
     config = RunConfig(device="cuda").with_changes(steps=100, min_letters=12)
     found = [
         [loss for report in train(begun(config, eager=eager)) for loss in report.losses]
@@ -96,7 +96,7 @@ def largest_difference() -> float:
 
 
 def main() -> int:
-    """Print a row for each size and precision; exit status 1 where a limit is not met."""
+    """Print a row for each size and precision; exit status 1 if a limit is not met."""
     arguments = options(__doc__, seeds=5)
     write = sys.stdout.write
     if not torch.cuda.is_available():

@@ -1,14 +1,14 @@
-"""What each mask is for: the default with the mask on and off from the start, over several seeds.
+"""The effect of each mask: the default with the mask on or off from the start, over several seeds.
 
     python -m benchmarks.masks [--seeds N] [--json]
 
-Without the causal mask the decoder can read the letter that it is to write. So it is measured twice: reading
-the right answer (teacher-forced, share of held-out tokens) and writing by itself (free-running, share of
-held-out words that are exactly right). Without the padding mask [PAD] can be looked at: its share of the
-attention is measured on the probes that are shorter than the longest, where their rows read the word (encoder
-and cross-attention), over all heads.
+Without the causal mask the decoder can read the letter that it has to write. So accuracy is measured twice:
+teacher-forced (share of held-out tokens) and free-running (share of held-out words that are exactly right).
+Without the padding mask rows can attend to [PAD]: its share of the attention is measured on the probes that
+are shorter than the longest, in the attentions that read the word (encoder and cross-attention), over all
+heads.
 
-Runs of one seed differ in the mask alone, and all take the planned steps: no goal ends them.
+Runs of one seed differ only in the mask, and all take the planned steps: no goal ends them early.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MASKS = {"both": {}, "no causal": {"causal_mask": False}, "no padding": {"paddin
 
 
 def padding_share(frame: Frame) -> float:
-    """Share of attention that [PAD] gets in words that are filled up with it."""
+    """Return the share of attention on [PAD] in padded words."""
     longest = max(len(probe.text) for probe in frame.probes)
     rows = [row for row, probe in enumerate(frame.probes) if len(probe.text) < longest]
     sites = [site for site, axes in frame.axes.items() if axes.key == "src"]
@@ -33,7 +33,7 @@ def padding_share(frame: Frame) -> float:
 
 
 def measure(seed: int, masks: str) -> dict[str, Any]:
-    """One run of the default with or without a mask."""
+    """Measure one run of the default with or without a mask."""
     config = RECIPES["default"].small.with_changes(seed=seed, goal=None, **MASKS[masks])
     view, frame, exact = finished(config)
     return {
@@ -47,7 +47,7 @@ def measure(seed: int, masks: str) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Print three rows for each seed; exit status 1 where the claim does not hold."""
+    """Print three rows for each seed; exit status 1 if the claim does not hold."""
     arguments = options(__doc__, seeds=3)
     write = sys.stdout.write
     write("seed  masks       steps  tokens, right answer read  words, written freely  attention on [PAD]\n")

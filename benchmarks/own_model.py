@@ -1,11 +1,11 @@
-"""What watching a model of one's own costs its training loop, for models of six kinds.
+"""The cost of `Watch` in a user's own training loop, for models of six kinds.
 
     python -m benchmarks.own_model [--seeds N] [--limit SECONDS] [--json]
 
-Each model is trained for so many seconds, N times. Counted is the share of the processor's time that goes
-into watching: in the loop, and in the thread that writes the folder (trainings watched and unwatched differ
-by more than that by chance on a shared machine). Then, of a Transformer of 6 + 6 layers, the time of a
-recorded step with all 18 attentions, and with one of them in `sites`, over that of a forward pass without
+Each model is trained N times for `--limit` seconds. Measured is the share of processor time that watching
+takes: in the loop, and in the thread that writes the folder (on a shared machine, trainings with and without
+watching differ by more than this share by chance). Then, for a Transformer of 6 + 6 layers, the time of a
+recorded step, with all 18 attentions and with one of them in `sites`, relative to a forward pass without
 gradients.
 """
 
@@ -27,13 +27,13 @@ from benchmarks.tools.measuring import end, options
 from transformer import Watch
 
 SHARE, MORE = 0.03, 0.02
-"""Of the time, as asked for, and what it may be beyond that."""
+"""The requested share of the time, and how far it may be exceeded."""
 D, HEADS, LENGTH, BATCH = 64, 4, 24, 32
 OBSERVED = 40
 
 
 class Bare(nn.Module):
-    """`nn.MultiheadAttention` alone."""
+    """Layers of `nn.MultiheadAttention` alone."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class Bare(nn.Module):
 
 
 class HandWritten(nn.Module):
-    """Attention of one's own."""
+    """A hand-written attention."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -114,7 +114,7 @@ KINDS: dict[str, tuple[Callable[[], nn.Module], Callable[[int], Any], Any]] = {
 
 
 def _steps(model: nn.Module, draw: Callable[[int], Any]) -> Iterator[float]:
-    """Train for ever; yields the loss of each step."""
+    """Train without end; yields the loss of each step."""
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
     while True:
         inputs = draw(BATCH)
@@ -130,7 +130,7 @@ def _steps(model: nn.Module, draw: Callable[[int], Any]) -> Iterator[float]:
 
 
 def share_of(kind: str, seconds: float, folder: Path) -> float:
-    """Share of a training's processor time that watching takes."""
+    """Return the share of a training's processor time that watching takes."""
     torch.manual_seed(0)
     make, draw, attention = KINDS[kind]
     model = make()
@@ -149,11 +149,11 @@ def share_of(kind: str, seconds: float, folder: Path) -> float:
 
 
 def observed_seconds(sites: tuple[str, ...], folder: Path) -> float:
-    """Seconds that recording one step takes, of a model with 18 attentions."""
+    """Return the seconds that recording one step of a model with 18 attentions takes."""
     torch.manual_seed(0)
     watch = Watch(_translator(6), {"x": (_vectors(1), _vectors(1))}, folder, sites=sites, share=1.0)
     for step in count(1):
-        time.sleep(0.02)  # so that each is due, and the folder is kept meanwhile
+        time.sleep(0.02)  # so that every step is due, and the folder can be written
         watch.step(step)
         if step == OBSERVED:
             break
@@ -162,7 +162,7 @@ def observed_seconds(sites: tuple[str, ...], folder: Path) -> float:
 
 
 def forward_seconds() -> float:
-    """Seconds of a forward pass of that model without gradients."""
+    """Return the seconds of a forward pass of that model without gradients."""
     torch.manual_seed(0)
     model, inputs = _translator(6).eval(), (_vectors(1), _vectors(1))
     found = []
@@ -175,7 +175,7 @@ def forward_seconds() -> float:
 
 
 def main() -> int:
-    """Print a line for each model, then what sites cost; exit status 1 where a limit is not met."""
+    """Print a line for each model, then the cost of sites; exit status 1 if a limit is not met."""
     arguments = options(__doc__, seeds=3, limit=15.0)
     torch.set_num_threads(1)
     rows: list[dict[str, Any]] = []

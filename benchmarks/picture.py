@@ -1,12 +1,12 @@
-"""How the picture of the model answers: the pointer, opening a box, a step on the control, LIVE.
+"""Response times of the picture of the model: the pointer, opening a box, a step on the control, LIVE.
 
     python -m benchmarks.picture [--seeds N] [--json]
 
-A server with one run of the default settings that trains at full pace, one headless Chromium of 1280 x 720 on
-Look inside, and a run that has ended. In N rounds (`--seeds`): the pointer moves over cells of an open
-attention and the frames of the next animation frame are waited for; boxes are opened; the step control is set
-to steps of the ended run, beside the training, until all tables are of that step; and at LIVE the pictures of
-the small maps are counted. The medians of the rounds count.
+The setup is a server with one run of the default settings that trains at full pace, a run that has ended, and
+one headless Chromium of 1280 x 720 on Look inside. In N rounds (`--seeds`), four things are measured: from a
+move of the pointer over a cell of an open attention to its readout, plus one animation frame; opening boxes;
+setting the step control to steps of the ended run, during the training, until all tables show that step; and
+at LIVE the pictures of the small maps a second. The medians of the rounds are compared with the limits.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from benchmarks.tools.measuring import end, options
 from benchmarks.tools.server import Server
 
 POINTER, OPENED, STEP, PICTURES = 33.0, 400.0, 60.0, 10.0
-"""Milliseconds: of the pointer at 95 %, of a box, of a step at the median; pictures a second at LIVE."""
+"""Milliseconds: of the pointer at 95 %, of a box, of a step (median); pictures per second at LIVE."""
 MOVES, BOXES, STEPS, SECONDS = 60, 8, 40, 10.0
 SITE = "decoder.1.cross"
 POINT = """([row, column]) => new Promise((resolve, reject) => {
@@ -82,7 +82,7 @@ def opened(page: Page, address: str) -> None:
 
 
 def main() -> int:
-    """Print a row for each round; exit status 1 where a limit is not met."""
+    """Print a row for each round; exit status 1 if a limit is not met."""
     arguments = options(__doc__, seeds=3)
     rows: list[dict[str, Any]] = []
     points: list[float] = []

@@ -1,14 +1,14 @@
-"""How the player draws: pictures a second beside a training, clicks, a film, the step control.
+"""Drawing speed of the player: pictures a second during a training, clicks, a film, the step control.
 
     python -m benchmarks.player [--seeds N] [--json]
 
-A server with one run of the default settings, without a goal, and one headless Chromium of 1280 x 720 that
-watches it. In N rounds (`--seeds`), for 20 s beside the training at full pace, every picture of the large map
-is noted with its step, and how long ago that step was trained; then heads, kinds of attention and words are
-clicked, and the answer is there when the large map shows it. Then the training is paused, and the film of a
-run that has ended is played and its step control dragged for a few seconds. At last the same model races one
-without the causal mask, both at full pace in turns, and pictures and clicks of the left map are measured once
-more; both maps are drawn together. The medians of the rounds count.
+One headless Chromium of 1280 x 720 watches a run of the default settings, without a goal, on a server. In N
+rounds (`--seeds`), for 20 s of training at full pace, every picture of the large map is recorded with its
+step and the time since that step was trained. Then heads, kinds of attention and words are clicked; a click
+is answered when the large map shows the choice. Then the training is paused, the film of a run that has ended
+is played, and its step control is dragged for a few seconds. Finally the same model races one without the
+causal mask, both at full pace in turns; the pictures of both maps and the clicks on the left map are measured
+(both maps are drawn together). The medians of the rounds are compared with the limits.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from benchmarks.tools.server import Server
 WARM, SECONDS, FILMED = 4.0, 20.0, 5.0
 CLICKS, WORDS = 40, 20
 PICTURES, OLDEST, FILM, DRAGGED = 15.0, 0.3, 15.0, 10.0
-"""Pictures a second at least; seconds since its step at most; steps a second of the film and of a drag."""
+"""Minimum pictures a second; maximum seconds since the step; minimum steps a second of film and drag."""
 CLICK, WORD = (80.0, 200.0), (150.0, 400.0)
-"""Milliseconds to the answer: the median and 95 %."""
+"""Maximum milliseconds to the answer: the median and 95 %."""
 RACED = 6.0
-"""Pictures a second of each map of a race, at least."""
+"""Minimum pictures a second of each map of a race."""
 NOTE = """(name) => {
   const host = document.querySelector(`.st-key-${name} .live-figure`);
   window.drawn = [];
@@ -70,7 +70,7 @@ TILE = """(head) => new Promise((resolve, reject) => {
 
 
 def pictures(page: Page, server: Server) -> dict[str, float]:
-    """What is drawn in the next seconds beside the training."""
+    """Return the rate and the age of the pictures drawn in the next seconds of the training."""
     server.steps()
     page.evaluate(NOTE, "live_map")
     time.sleep(SECONDS)
@@ -88,16 +88,16 @@ def pictures(page: Page, server: Server) -> dict[str, float]:
 
 
 def answers(page: Page, times: int, press: Callable[[int], float]) -> list[float]:
-    """Milliseconds to the answer of each of some clicks."""
+    """Return the milliseconds to the answer of each click."""
     waits = []
     for number in range(times):
-        time.sleep(0.37)  # neither with the messages nor against them
+        time.sleep(0.37)  # out of phase with the messages
         waits.append(press(number))
     return waits
 
 
 def choices(page: Page, name: str) -> dict[str, list[float]]:
-    """Milliseconds from a click on a kind or a word until a map shows it."""
+    """Return the milliseconds from each click on a kind or a word until a map shows it."""
     kinds = {"decoder": "letters written so far", "cross": "letters of the word"}
     words = page.eval_on_selector_all(".st-key-word button", "all => all.map((one) => one.dataset.value)")
 
@@ -113,7 +113,7 @@ def choices(page: Page, name: str) -> dict[str, list[float]]:
 
 
 def clicks(page: Page) -> dict[str, list[float]]:
-    """Milliseconds from a click until the large map shows it."""
+    """Return the milliseconds from each click until the large map shows the choice."""
     strip = page.locator(".st-key-live_maps .live-figure .nsewdrag")
     strip.scroll_into_view_if_needed()
     box = strip.bounding_box()
@@ -133,7 +133,7 @@ def clicks(page: Page) -> dict[str, list[float]]:
 
 
 def race(page: Page) -> dict[str, list[float]]:
-    """Race the model of the page against one without the causal mask, and watch both."""
+    """Race the model of the page against one without the causal mask, and measure both."""
     page.locator(".st-key-race_menu button").first.click()
     page.locator(".st-key-race_start button").first.click()
     page.wait_for_selector(".st-key-race_difference svg.main-svg")
@@ -150,7 +150,7 @@ def race(page: Page) -> dict[str, list[float]]:
 
 
 def film(page: Page, address: str) -> dict[str, float]:
-    """Steps a second of a film of a run that has ended, and of a hand on the step control."""
+    """Return the steps a second of the film of an ended run, and of dragging its step control."""
     page.goto(address)
     page.wait_for_selector(".st-key-live_map svg.main-svg")
     time.sleep(1.0)
@@ -182,12 +182,12 @@ def film(page: Page, address: str) -> dict[str, float]:
 
 
 def at_95(values: list[float]) -> float:
-    """What 95 % of them do not exceed."""
+    """Return the value that 95 % of the values do not exceed."""
     return sorted(values)[min(len(values) - 1, round(0.95 * len(values)))]
 
 
 def main() -> int:
-    """Print a row for each round; exit status 1 where a limit is not met."""
+    """Print a row for each round; exit status 1 if a limit is not met."""
     arguments = options(__doc__, seeds=3)
     write = sys.stdout.write
     rows: list[dict[str, Any]] = []

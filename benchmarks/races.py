@@ -1,8 +1,8 @@
-"""Do the prepared races show what their sentences say? Each is run with several seeds.
+"""Do the prepared races show what their sentences claim? Each race is run with several seeds.
 
     python -m benchmarks.races [--seeds N] [--json]
 
-A sentence holds where it is true for at least four seeds of five.
+A sentence holds if it is true for at least four of five seeds.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from transformer.config import RunConfig
 from transformer.insight.scores import THRESHOLD
 
 ENOUGH = 0.8
-"""Share of the seeds for which a sentence has to be true."""
+"""Share of the seeds for which a sentence must be true."""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """What a sentence may be about, of one run."""
+    """The measures of one run that a sentence can refer to."""
 
     exact: float
-    """Share of all held-out words at the end."""
+    """Share of all held-out words that are right at the end."""
     token_accuracy: float
-    """The same of letters, with the right answer as input."""
+    """Share of letters right at the end, teacher-forced."""
     loss: float
-    """Of held-out words at the end, with the right answer as input."""
+    """Loss on held-out words at the end, teacher-forced."""
     half: int
-    """The first evaluated step with half of the held-out words right; a large number where there is none."""
+    """The first evaluated step with half of the held-out words right; NEVER if there is none."""
     nine_tenths: int
     turned: int
-    """The step at which the first head was clear; a large number where none was."""
+    """The step at which the first head was clear; NEVER if none was."""
     sharpest: float
-    """The highest score of a head of the cross-attention at the end."""
+    """The highest score of a cross-attention head at the end."""
     on_padding: float
-    """Share of attention on [PAD] in short words."""
+    """Share of attention on [PAD] in padded words."""
 
 
 NEVER = 10**6
@@ -48,7 +48,7 @@ NEVER = 10**6
 
 @cache
 def run(config: RunConfig) -> Ended:
-    """One run to its end; the default runs once for all races."""
+    """Run a configuration to its end; the default runs only once for all races."""
     view, frame, exact = finished(config)
     steps, shares = view.metrics.columns("step", "exact")
 
@@ -89,11 +89,11 @@ CLAIMS: Mapping[str, Callable[[Ended, Ended], bool]] = {
     ),
     "Sinusoidal against learned positions": lambda left, right: right.half >= left.half + 50,
 }
-"""What each sentence says, in numbers of the left and the right run."""
+"""The claim of each sentence, in numbers of the left and the right run."""
 
 
 def main() -> int:
-    """Print a row for each race and seed; exit status 1 where a sentence does not hold."""
+    """Print a row for each race and seed; exit status 1 if a sentence does not hold."""
     arguments = options(__doc__, seeds=5)
     write = sys.stdout.write
     rows, met, figures = [], {}, {}

@@ -1,4 +1,4 @@
-"""Every recipe at its small size, and one stack alone: does it learn, how fast, and which head turns?
+"""Every recipe at its small size, and each stack alone: does it learn, how fast, and which head turns?
 
     python -m benchmarks.recipes [--seeds N] [--json]
 
@@ -25,7 +25,7 @@ BEGINNINGS = {
 
 
 def measure(config: RunConfig) -> dict[str, Any]:
-    """One run of these settings."""
+    """Measure one run of these settings."""
     view, frame, exact = finished(config)
     (site, head), mirror = frame.best
     model = config.model
@@ -47,7 +47,7 @@ def measure(config: RunConfig) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Print a row for each recipe and seed; exit status 1 where a claim does not hold."""
+    """Print a row for each recipe and seed; exit status 1 if a claim does not hold."""
     arguments = options(__doc__, seeds=3)
     write = sys.stdout.write
     write(f"Python {platform.python_version()} on {platform.machine()}, one training thread\n")

@@ -1,24 +1,23 @@
-"""What recording costs and whether it is true: time of the thread, losses, maps, memory of a long run.
+"""Cost and correctness of recording: time of the thread, losses, maps, memory of a long run.
 
     python -m benchmarks.recording [--seeds N] [--limit SECONDS] [--json]
 
-Cost: with each seed the default preset is trained to the end of its plan three times, with a frame of every
-step with and without viewers, and without any recording (the bare loop, evaluated as
-often). The three take turns of 25 steps in one thread, and what counts is that thread's time on the
-processor. A share is the time that the thread spends inside recording, of all its time: the median over the
-seeds. Beside it stands how much longer the whole takes than the bare loop, of which each turn is the median
-over the seeds; on a shared machine that varies by several percent. The losses of the three must be the same
-bit for bit.
+Cost: for each seed the default preset is trained three times to its last planned step: with every step
+recorded and viewers, with every step recorded and no viewers, and without recording (the bare loop, evaluated
+as often). The three take turns of 25 steps in one thread; measured is the processor time of this thread. The
+share is the part of its time that the thread spends on recording, the median over the seeds. Printed beside
+it is how much longer the whole takes than the bare loop, the sum over the turns of the median over the seeds;
+on a shared machine this varies by several percent. The losses of the three must be the same bit for bit.
 
-Maps: each recipe is trained for some steps, and each map of a frame compared to that of a forward pass of
-its own through the weights of its step.
+Maps: each recipe is trained for some steps, and each recorded map is compared with the map of a separate
+forward pass with the weights of the same step.
 
 Memory: a model like the default's with one layer each takes 20,000 steps (fewer within a smaller limit), with
-batches of four words and as many tracked words as a run may have. Sampled are the bytes that the frames hold,
-those of the weights, and the process's resident memory (RSS), which rises and falls as both are filled and
-thinned. It is flat if, of the time since the frames were first thinned, its highest value in the second half
-is at most a few megabytes above that in the first, of which the table of numbers and the list of drawn words
-need about three.
+batches of four words and as many tracked words as a run may have. Sampled are the bytes of the frames, the
+bytes of the weights, and the process's resident memory (RSS), which rises and falls as both are filled and
+thinned. Memory is flat if, in the time since the frames were first thinned, the highest RSS of the second
+half is at most a few megabytes above that of the first half; the table of numbers and the list of drawn words
+need about three of these.
 """
 
 from __future__ import annotations
@@ -50,14 +49,14 @@ from transformer.training.state import TrainState
 
 DEFAULT = PRESETS[DEFAULT_PRESET].config.with_changes(goal=None, device="cpu", threads=1)
 TURN = 25
-"""Steps between two evaluations too, so that every turn has one."""
+"""Steps of a turn; also the steps between two evaluations, so that every turn has one."""
 UNWATCHED, WATCHED, DIFFERENCE, MOST_GROWTH = 0.06, 0.10, 2e-4, 8.0
-"""Shares of the thread's time, largest difference of a weight, and megabytes."""
+"""Maximum shares of the thread's time, difference of a weight, and growth in megabytes."""
 STEPS, LIMIT, SAMPLE_EVERY = 20_000, 240.0, 100
 
 
 class Recorded:
-    """A run's training with its recording; its view is all that a page would show."""
+    """A run's training with its recording; its view contains all that a page would show."""
 
     def __init__(self, config: RunConfig, words: int | None = None) -> None:
         self.published = Published(untrained(config, "benchmark"))
@@ -74,7 +73,7 @@ class Recorded:
         self.training.recording.record = timed  # type: ignore[method-assign]
 
     def turn(self, *, watched: bool) -> Callable[[], None]:
-        """A turn of it; while the others have theirs, its clock stands still."""
+        """Return a function that takes one turn; the run's clock stops between turns."""
         left = time.perf_counter()
 
         def turn() -> None:
@@ -88,7 +87,7 @@ class Recorded:
 
 
 def bare(config: RunConfig, losses: list[float]) -> Callable[[], None]:
-    """A turn of the loop alone."""
+    """Return a function that takes one turn of the loop without recording."""
     reports = train(TrainState.begin(config))
 
     def turn() -> None:
@@ -99,7 +98,7 @@ def bare(config: RunConfig, losses: list[float]) -> Callable[[], None]:
 
 
 def cost(seed: int) -> tuple[dict[str, list[float]], dict[str, Recorded], bool]:
-    """Seconds on the processor of each contender's turns; those that record; whether losses are equal."""
+    """Return the processor seconds of each contender's turns, the recorded runs, and whether losses agree."""
     config, losses = DEFAULT.with_changes(seed=seed), list[float]()
     recorded = {"unwatched": Recorded(config), "watched": Recorded(config)}
     turns = {name: one.turn(watched=name == "watched") for name, one in recorded.items()}
@@ -116,7 +115,7 @@ def cost(seed: int) -> tuple[dict[str, list[float]], dict[str, Recorded], bool]:
 
 
 def costs(seeds: int) -> tuple[list[dict[str, Any]], bool]:
-    """A row for each contender, and whether the losses are equal bit for bit."""
+    """Return a row for each contender, and whether the losses are equal bit for bit."""
     found: defaultdict[str, list[list[float]]] = defaultdict(list)
     shares: defaultdict[str, list[float]] = defaultdict(list)
     frames: dict[str, int] = {}
@@ -144,7 +143,7 @@ def costs(seeds: int) -> tuple[list[dict[str, Any]], bool]:
 
 
 def difference(config: RunConfig, steps: int = 30) -> float:
-    """The largest difference of a recorded weight from that of a forward pass of its own."""
+    """Return the largest difference between a recorded weight and that of a separate forward pass."""
     config = config.with_changes(device="cpu", threads=1, steps=steps, goal=None)
     recorded = Recorded(config)
     while recorded.published.view.state != FINISHED:
@@ -165,7 +164,7 @@ def difference(config: RunConfig, steps: int = 30) -> float:
 
 
 def memory(limit: float) -> dict[str, Any]:
-    """A long run, sampled."""
+    """Sample the memory of a long run."""
     small = {"n_encoder_layers": 1, "n_decoder_layers": 1, "batch_size": 4}
     long = Recorded(DEFAULT.with_changes(steps=STEPS, evaluate_every=500, **small), MAX_WORDS)
     process, began = psutil.Process(), time.perf_counter()
@@ -199,7 +198,7 @@ def memory(limit: float) -> dict[str, Any]:
 
 
 def print_costs(rows: Sequence[dict[str, Any]]) -> None:
-    """A line for each contender."""
+    """Print a line for each contender."""
     sys.stdout.write("recording  frames  ms a step  share of the thread's time  longer than none\n")
     for row in rows:
         sys.stdout.write(
@@ -209,11 +208,11 @@ def print_costs(rows: Sequence[dict[str, Any]]) -> None:
 
 
 def main() -> int:
-    """Print all tables; exit status 1 where a limit is not met."""
+    """Print all tables; exit status 1 if a limit is not met."""
     arguments = options(__doc__, seeds=3, limit=LIMIT)
     write = sys.stdout.write
     write(f"{machine()}, one thread\n")
-    long = memory(arguments.limit)  # first: what other runs have given back would hide what this one takes
+    long = memory(arguments.limit)  # first, since memory that other runs had freed would hide growth
     write("  step  frames MB  weights MB  RSS MB\n")
     for step, frames, weights, rss in long["samples"]:
         write(f"{step:6d}  {frames:9.1f}  {weights:10.1f}  {rss:6.1f}\n")

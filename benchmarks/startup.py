@@ -1,12 +1,12 @@
-"""How long one waits for the first map, and for the first one of a training.
+"""The time from a visit to the first map, and to the first map of a training.
 
     python -m benchmarks.startup [--seeds N] [--json]
 
-N times (`--seeds`), in turns: a visit to a server that has had a visitor before, until the first map is
-drawn, and the same on a page with one `st.plotly_chart`; each with a Chromium that has nothing in its cache.
-And a server that is just started, whose Start button is pressed as soon as that can be, until the first map
-of the training; beside it `import torch` in a process of its own, and the first visit to a server of that
-page, just started too. Each from the moment at which the server answers its health check. The medians count.
+Measured N times (`--seeds`), in turns, with an empty browser cache: from a visit to a server that has had
+visitors until the first map is drawn, and the same for a page with one `st.plotly_chart`. Then, on a server
+just started: Start is pressed as soon as possible, until the first map of the training; for comparison,
+`import torch` in a separate process, and the first visit to a server just started of the page with one chart.
+Every time starts once the server answers its health check. The medians are compared.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from benchmarks.tools.server import ROOT, free_port, surroundings, until_healthy
 
 APP, PLAIN = "app.py", "benchmarks/tools/plotly_page.py"
 MAP = {APP: ".st-key-live_map .live-figure[data-step]", PLAIN: ".js-plotly-plot .main-svg .hm"}
-"""What a script's first picture is known by."""
+"""A selector for the first picture of each script."""
 WARM, TRAINED = 1.3, 1.5
-"""As late as the page with one chart, at most."""
+"""Maximum times, relative to the page with one chart."""
 TRAINING = """() => {
   const step = document.querySelector(".st-key-live_map .live-figure")?.dataset.step;
   const status = document.querySelector(".st-key-run_status")?.innerText ?? "recorded";
@@ -39,7 +39,7 @@ TRAINING = """() => {
 
 @contextmanager
 def server(script: str) -> Iterator[str]:
-    """The address of a server that answers."""
+    """Start a server; yields its address once it answers."""
     port = free_port()
     process = subprocess.Popen(
         [sys.executable, "-m", "streamlit", "run", script, "--server.port", str(port)],
@@ -58,14 +58,14 @@ def server(script: str) -> Iterator[str]:
 
 @contextmanager
 def visitor(browser: Browser) -> Iterator[Page]:
-    """A page of a browser that has seen nothing yet."""
+    """Yield a page of a browser context with an empty cache."""
     context = browser.new_context(viewport=SIZE)
     yield context.new_page()
     context.close()
 
 
 def until_drawn(page: Page, address: str, script: str) -> float:
-    """Seconds from the question for a page to its first picture."""
+    """Return the seconds from the request for a page to its first picture."""
     began = time.perf_counter()
     page.goto(address, wait_until="commit")
     page.wait_for_function("what => document.querySelector(what)?.checkVisibility()", arg=MAP[script])
@@ -73,13 +73,13 @@ def until_drawn(page: Page, address: str, script: str) -> float:
 
 
 def warm(browser: Browser, address: str, script: str) -> float:
-    """Seconds of one more visit."""
+    """Return the seconds of one visit to a running server."""
     with visitor(browser) as page:
         return until_drawn(page, address, script)
 
 
 def fresh(browser: Browser) -> dict[str, float]:
-    """Seconds on servers that are just started."""
+    """Return the seconds measured on servers that were just started."""
     began = time.perf_counter()
     subprocess.run([sys.executable, "-c", "import torch"], check=True, cwd=ROOT)
     found = {"torch": time.perf_counter() - began}
@@ -98,7 +98,7 @@ def fresh(browser: Browser) -> dict[str, float]:
 
 
 def main() -> int:
-    """Print a row for each turn; exit status 1 where a limit is not met."""
+    """Print a row for each turn; exit status 1 if a limit is not met."""
     arguments = options(__doc__, seeds=7)
     write = sys.stdout.write
     write("turn  warm map  one chart  Start  trained map  torch  one chart, first visit\n")
@@ -106,7 +106,7 @@ def main() -> int:
     with chromium() as browser, server(APP) as app, server(PLAIN) as plain:
         for address, script in ((app, APP), (plain, PLAIN)):
             warm(browser, address, script)
-        time.sleep(5.0)  # the first visit has the model built and the machine measured
+        time.sleep(5.0)  # the first visit makes the server build the model and measure the machine
         for number in range(arguments.seeds):
             row: dict[str, Any] = {"turn": number}
             row["map"], row["chart"] = warm(browser, app, APP), warm(browser, plain, PLAIN)

@@ -1,19 +1,19 @@
-"""What one training step costs: beside `nn.Transformer`'s, and beside its matrix products alone.
+"""The cost of one training step, relative to `nn.Transformer` and to the matrix products alone.
 
     python -m benchmarks.step_cost [--seeds N] [--limit SECONDS] [--json]
 
 Every cell of a grid (width 32 to 256, length 8 to 42 tokens, 1 to 6 layers a stack; 4 heads, batches of 64)
 is measured in processor time of one thread, interleaved, the median of N steps after the first:
 
-- ours: the app's own training step (`take_step`) on the app's own batches, of random words of 1 to L
-  letters, which leave nearly half of the positions to padding;
+- ours: the app's own training step (`take_step`) on the app's own batches of random words of 1 to L letters,
+  in which nearly half of the positions are padding;
 - plain: `nn.Transformer` of the same size and arrangement (norms first, no dropout), with the same batch,
   loss, clipping and AdamW;
-- full: both with words that all have L letters, so that there is no padding to leave out;
+- full: both with words of exactly L letters, so that there is no padding to skip;
 - floor: the matrix products of the padded batch alone, forward and backward, as plain `torch.mm` and
   `torch.bmm` of the same shapes.
 
-Then how the step grows with each of the three sizes while the others stay at their smallest.
+Then the growth of the step with each of the three sizes, with the others at their smallest.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ RATIO = 0.8
 
 
 class Plain(nn.Module):
-    """`nn.Transformer` in the arrangement of the app's default: norms first, quiet embeddings aside."""
+    """`nn.Transformer` arranged as the app's default (norms first), except the embeddings' scale."""
 
     positions: Tensor
 
@@ -80,7 +80,7 @@ class Plain(nn.Module):
 
 
 def configured(width: int, length: int, layers: int, *, full: bool) -> RunConfig:
-    """The default at these sizes; `length` is in tokens, [SOS] and [EOS] included."""
+    """Return the default at these sizes; `length` is in tokens, including [SOS] and [EOS]."""
     letters = length - 2
     return RunConfig(threads=1, device="cpu").with_changes(
         d_model=width,
@@ -95,7 +95,7 @@ def configured(width: int, length: int, layers: int, *, full: bool) -> RunConfig
 
 
 def ours(config: RunConfig) -> tuple[Callable[[], object], Batch]:
-    """The app's step, and the batch that it is taken on."""
+    """Return the app's step, and the batch that it uses."""
     state = TrainState.begin(config)
     batch = state.task.batch(0, 0)
 
@@ -107,7 +107,7 @@ def ours(config: RunConfig) -> tuple[Callable[[], object], Batch]:
 
 
 def plain(config: RunConfig, batch: Batch) -> Callable[[], object]:
-    """The same step with `nn.Transformer`."""
+    """Return the same step with `nn.Transformer`."""
     model = Plain(TrainState.begin(config).config)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.98), weight_decay=0.01)
     loss_of = nn.CrossEntropyLoss(ignore_index=0)
@@ -124,7 +124,7 @@ def plain(config: RunConfig, batch: Batch) -> Callable[[], object]:
 
 
 def floor(config: RunConfig, batch: Batch) -> Callable[[], object]:
-    """The matrix products of the step alone: each once forward and twice backward."""
+    """Return the matrix products of the step alone: each once forward and twice backward."""
     model, (b, s), t = config.model, batch.src.shape, batch.tgt_in.shape[1]
     d, wide, heads = model.d_model, model.d_ff, b * model.n_heads
     read, written = b * s, b * t
@@ -154,7 +154,7 @@ def floor(config: RunConfig, batch: Batch) -> Callable[[], object]:
             torch.mm(x.t(), grown[shape])
         for shape in sizes:
             q, v, weights = many[shape]
-            for _ in range(2):  # scores, and what they mix: alike in their sizes
+            for _ in range(2):  # scores, and the mixing of values: the same shapes
                 torch.bmm(q, v.transpose(1, 2))
                 torch.bmm(weights, v)
                 torch.bmm(weights.transpose(1, 2), q)
@@ -163,7 +163,7 @@ def floor(config: RunConfig, batch: Batch) -> Callable[[], object]:
 
 
 def measure(width: int, length: int, layers: int, steps: int) -> dict[str, Any]:
-    """One cell of the grid: milliseconds of a step, by contender, and the ratios."""
+    """Measure one cell of the grid: milliseconds of a step by contender, and the ratios."""
     config = configured(width, length, layers, full=False)
     our_step, batch = ours(config)
     config_full = configured(width, length, layers, full=True)
@@ -190,7 +190,7 @@ def measure(width: int, length: int, layers: int, steps: int) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Print a row for each cell; exit status 1 where the median ratio is above the limit."""
+    """Print a row for each cell; exit status 1 if the median ratio is above the limit."""
     arguments = options(__doc__, seeds=5, limit=900.0)
     torch.set_num_threads(1)
     write = sys.stdout.write
@@ -232,7 +232,7 @@ def _spread(rows: list[dict[str, Any]], name: str) -> str:
 
 
 def _growth(rows: list[dict[str, Any]], name: str, sizes: tuple[int, ...]) -> None:
-    """How the step grows with one size, the others being at their smallest."""
+    """Print how the step grows with one size, with the others at their smallest."""
     least = {"d_model": WIDTHS[0], "length": LENGTHS[0], "layers": LAYERS[0]}
     least.pop(name)
     taken = {

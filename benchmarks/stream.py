@@ -1,17 +1,17 @@
-"""The cost of watching for the training: no viewer, one browser, twenty viewers, a hundred.
+"""The cost of viewers for the training: none, one browser, 20, 100 and 290 sockets.
 
     python -m benchmarks.stream [--seeds N] [--json]
 
-One run of the default settings, without a goal, in a server. In N rounds (`--seeds`) it trains for some
-seconds in each of these phases: without a viewer, watched by one headless Chromium, by 20, 100 and 290
-sockets (a server takes 300), each of which asks for the maps of a word and says of every message that it has
-drawn it. The run records as for a viewer in every phase, so that the stream alone makes the
-difference. The medians over the rounds count.
+One run of the default settings, without a goal, trains on a server. In N rounds (`--seeds`) it trains for
+some seconds in each of these phases: without a viewer, with one headless Chromium, and with 20, 100 and 290
+sockets (a server takes 300). Each socket requests the maps of a word and acknowledges every message as drawn.
+In every phase the run records as for a viewer, so that phases differ only in the stream. The medians over the
+rounds are compared with the limits.
 
-Compared are steps a second as far as the training thread explains them: its share of the time (processor
-seconds a second; less where it waits for the interpreter) divided by the processor time of a step. Plain
-steps a second are printed beside it, and the same ratio without the time that the thread stood in the queue
-for a processor ("not queued"): neither the browser on the same cores nor the viewers' own work counts there.
+Compared are the steps a second that the training thread accounts for: its share of the time (processor
+seconds a second, less while it waits for the interpreter) divided by the processor time of a step. Also
+printed are plain steps a second, and the same ratio without the time that the thread waited for a processor
+("not queued"), which excludes the load of the browser on the same cores and of the viewers themselves.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from benchmarks.tools.measuring import end, options
 from benchmarks.tools.server import Server
 
 WARM, SECONDS = 2.5, 6.0
-"""Seconds until a phase has settled, and in which it is measured."""
+"""Seconds until a phase has settled, and seconds for which it is measured."""
 LEAST = {"browser": 0.92, "20": 0.95, "100": 0.90, "290": 0.80}
-"""Of the speed without a viewer."""
+"""Minimum speed of each phase, relative to that without a viewer."""
 MESSAGES, KILOBYTES = 5.0, 100.0
-"""A second and viewer: at least, and at most."""
+"""Minimum messages and maximum kilobytes, per second and viewer."""
 STEPS = 100_000
 
 
 def measured(server: Server) -> dict[str, float]:
-    """Speed of the training, and what explains it, over the next seconds."""
+    """Measure the speed of the training and its components over the next seconds."""
     began = server.look()
     time.sleep(SECONDS)
     ended = server.look()
@@ -60,7 +60,7 @@ def measured(server: Server) -> dict[str, float]:
 
 
 class Counted:
-    """Messages and bytes of one viewer."""
+    """A viewer that counts its messages and bytes."""
 
     def __init__(self) -> None:
         self.messages = self.nbytes = 0
@@ -71,7 +71,7 @@ class Counted:
         self.nbytes += len(message)
 
     async def watch(self, address: str, ticket: str) -> None:
-        """Ask for the maps of a word, and say of every message that it has been drawn."""
+        """Request the maps of a word, and acknowledge every message as drawn."""
         protocol = websockets.Subprotocol(f"headlight.{ticket}")
         async with websockets.connect(address, subprotocols=[protocol], max_size=None) as socket:
             await socket.send('{"look": ["playground", "decoder.1.cross", 0], "live": true}')
@@ -85,7 +85,7 @@ Viewer = TypeVar("Viewer", bound=Counted)
 
 @contextmanager
 def sockets(server: Server, run: str, viewers: list[Viewer]) -> Iterator[list[Viewer]]:
-    """So many viewers without a browser, in a thread of their own."""
+    """Connect these viewers, without a browser, in a separate thread."""
     address = f"{server.address.replace('http', 'ws')}/stream/{run}/news"
     ticket = server.ticket(run)
     loop = asyncio.new_event_loop()
@@ -102,7 +102,7 @@ def sockets(server: Server, run: str, viewers: list[Viewer]) -> Iterator[list[Vi
 
 
 def phases(server: Server, run: str, browser: Browser) -> Iterator[tuple[str, dict[str, float]]]:
-    """One round."""
+    """Yield the phases of one round, each with its measurements."""
     time.sleep(WARM)
     yield "none", measured(server)
     page = browser.new_page(viewport=SIZE)
@@ -127,7 +127,7 @@ def phases(server: Server, run: str, browser: Browser) -> Iterator[tuple[str, di
 
 
 def main() -> int:
-    """Print a row for each phase, then the medians; exit status 1 where a limit is not met."""
+    """Print a row for each phase, then the medians; exit status 1 if a limit is not met."""
     arguments = options(__doc__, seeds=5)
     write = sys.stdout.write
     write("round  viewers  share of time  ms a step  share / ms  not queued  steps/s  messages/s  kB/s\n")

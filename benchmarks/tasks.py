@@ -1,11 +1,11 @@
-"""Every task with the settings it brings: does it learn, how much longer than the reversal, and which align?
+"""Every task with its own settings: does it learn, how much longer than the reversal, do heads align?
 
     python -m benchmarks.tasks [--seeds N] [--json]
 
 Each row is one run to its goal (99 % of the held-out examples exactly right) or to the end of its schedule.
-The reversal is run before the others with every seed, and the ratio is to its time on the processor: other
-work on the machine counts for neither. The alignment is the attention mass of the best head on the gold links
-(for the reversal the mirrored letters), before training and after it.
+For every seed the reversal runs first, and each ratio is that of processor times, which exclude other work on
+the machine. The alignment is the attention mass of the best head on the gold links (for the reversal, the
+mirrored letters), before and after training.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ EXACT, SENTENCES_EXACT, RATIO = 0.99, 0.95, 4.0
 
 
 def beginnings() -> dict[str, RunConfig]:
-    """The reversal, then every other task."""
+    """Return the settings of the reversal, then of every other task."""
     own = RECIPES["default"].small
     return {name: with_task(own, name) for name in FITTING if name != "pairs"}
 
 
 def measure(name: str, config: RunConfig) -> dict[str, Any]:
-    """One run of these settings."""
+    """Measure one run of these settings."""
     began = time.process_time()
     view, frame, exact = finished(config)
     return {
@@ -46,7 +46,7 @@ def measure(name: str, config: RunConfig) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Print a row for each task and seed; exit status 1 where a claim does not hold."""
+    """Print a row for each task and seed; exit status 1 if a claim does not hold."""
     arguments = options(__doc__, seeds=3)
     write = sys.stdout.write
     write(

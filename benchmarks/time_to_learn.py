@@ -1,22 +1,21 @@
-"""How soon words come out reversed: the default preset beside a published recipe and plain PyTorch.
+"""The time to learn the reversal: the default preset, a published recipe and plain PyTorch.
 
     python -m benchmarks.time_to_learn [--seeds N] [--limit SECONDS] [--json]
 
-Three contenders learn random strings of the default's lengths, one thread each, one after the other, seed by
-seed:
+For each seed, three contenders learn to reverse random strings of the default's lengths, one after the other,
+on one thread:
 
-- default: the default preset as the app trains it, with a frame of every step recorded, and at every 25th
-  step, as at each of its evaluations, scores and outputs too;
+- default: the default preset as the app trains it, with every step recorded; every 25th step, as at each
+  evaluation of the app, scores and outputs are recorded too;
 - etienne: that recipe's architecture and optimiser as published (width 128, batches of 256, Adam at a
   constant 1e-3), in the same loop and on the same words; its padding is computed, as the published code does;
 - plain: `nn.Transformer` of the default's size with a `DataLoader` and Adam at 1e-3 (`tools/plain.py`).
 
-After every 25th step each contender is asked the same 200 held-out words, written greedily, and where 90 %
-of these are exact all 1,000. Seconds are those that its thread has spent on the processor in training;
-evaluations count for none of them. A model that has not reached 99% within the limit is compared at the
-largest share of exact words that it did reach. The ratio to a contender is the median over the seeds. The
-mirror score, of the default's best head when it has learned, is measured on ten seeds; with `--seeds 0` that
-alone is.
+After every 25th step each contender is evaluated on the same 200 held-out words, decoded greedily, and if at
+least 90 % of these are exact, on all 1,000. Seconds are processor seconds of its thread in training, without
+evaluations. A model that has not reached 99% within the limit is compared at the largest share of exact words
+that it reached. The ratio to a contender is the median over the seeds. The mirror score of the default's best
+head after training is measured on ten seeds; with `--seeds 0`, nothing else.
 """
 
 from __future__ import annotations
@@ -50,11 +49,11 @@ from transformer.training.loop import Report, train
 from transformer.training.state import TrainState
 
 EVERY, LIMIT = 25, 300.0
-"""Steps between evaluations, and seconds of training for each contender and seed."""
+"""Steps between evaluations, and maximum seconds of training for each contender and seed."""
 MARK, GOAL = 0.9, 0.99
 """Shares of exact words."""
 PEERS = {"etienne": 1 / 12, "plain": 1 / 30}
-"""How much of a peer's time the default may take."""
+"""Maximum time of the default, relative to each peer."""
 MIRROR, MIRROR_SEEDS = 0.75, 10
 PLAIN_WORDS = 100_000
 DEFAULT = PRESETS[DEFAULT_PRESET].config
@@ -63,16 +62,16 @@ NEVER = 10**6
 
 @dataclass
 class Contender:
-    """Something that learns."""
+    """One of the models that are compared."""
 
     steps: Iterator[Report | None]
     """One step of training for each `next`."""
     exact: Callable[[Sequence[str]], float]
-    """Share of exact words now."""
+    """Return the current share of exact words."""
     mirror: Callable[[], float] | None = None
-    """Of the best head now."""
+    """Return the current mirror score of the best head."""
     curve: list[tuple[int, float, float, float]] = field(default_factory=list)
-    """At each evaluation: steps, seconds of the thread, seconds on the wall, share of exact words."""
+    """At each evaluation: steps, processor seconds of the thread, wall seconds, share of exact words."""
 
     def learn(self, words: Sequence[str], limit: float) -> None:
         """Train until nearly all words are exact, the plan ends or the limit is reached."""
@@ -82,7 +81,7 @@ class Contender:
             report = next(self.steps, None)
             spent, passed = time.thread_time() - began, time.perf_counter() - began_on_the_wall
             planned = report is not None and report.evaluation is not None
-            if planned:  # the last step of a plan evaluates by itself: it counts as much as those before
+            if planned:  # the last planned step includes an evaluation: use the mean of those before
                 spent, passed = seconds / n, wall / n
             n, seconds, wall = n + 1, seconds + spent, wall + passed
             done = planned or seconds >= limit
@@ -94,24 +93,24 @@ class Contender:
                 done = done or share >= GOAL
 
     def reached(self, share: float) -> tuple[int, float, float] | None:
-        """Steps and both kinds of seconds to this share of exact words."""
+        """Return steps, processor seconds and wall seconds to this share of exact words, or None."""
         return next((point[:3] for point in self.curve if point[-1] >= share), None)
 
     @property
     def best(self) -> float:
-        """The largest share of exact words that it has reached, up to the goal."""
+        """The largest share of exact words that was reached, up to the goal."""
         return min(GOAL, max(share for *_, share in self.curve))
 
 
 def bare(config: RunConfig) -> Contender:
-    """A configuration in the app's own loop, nothing recorded, the padding computed."""
+    """Train a configuration in the app's own loop, without recording and with the padding computed."""
     state = TrainState.begin(config.with_changes(evaluate_every=NEVER, goal=None, device="cpu"))
     state.model.packs = False
     return asked(state, train(state))
 
 
 def recorded(config: RunConfig) -> Contender:
-    """A configuration as a run of the app trains it without viewers."""
+    """Train a configuration as a run of the app without viewers."""
     config = config.with_changes(evaluate_every=NEVER, goal=None, device="cpu", threads=1)
     task = task_of(config)
     words = [task.question(word) for word in task.corpus.probes()]
@@ -126,7 +125,7 @@ def recorded(config: RunConfig) -> Contender:
 
 
 def asked(state: TrainState, steps: Iterator[Report | None]) -> Contender:
-    """A model of ours, with what is asked of it."""
+    """Return a contender with one of the app's own models, and its measures."""
 
     def exact(words: Sequence[str]) -> float:
         return float(np.mean(spell(state.model, state.task, words, decoding=state.decoding).exact))
@@ -139,19 +138,19 @@ def asked(state: TrainState, steps: Iterator[Report | None]) -> Contender:
 
 
 def default(seed: int) -> Contender:
-    """The default preset."""
+    """Return the default preset."""
     return recorded(DEFAULT.with_changes(seed=seed))
 
 
 def etienne(seed: int) -> Contender:
-    """The published recipe, on the default's words for as long as it takes."""
+    """Return the published recipe, on the default's words and without a planned end."""
     letters = {"min_letters": DEFAULT.train.min_letters, "max_letters": DEFAULT.train.max_letters}
     own = RECIPES["etienne"].published
     return bare(own.with_changes(examples=None, steps=NEVER, seed=seed, **letters))
 
 
 def plain(seed: int) -> Contender:
-    """PyTorch's own Transformer, on words of the same distribution."""
+    """Return PyTorch's own Transformer, on words of the same distribution."""
     torch.manual_seed(seed)
     model, train_config = DEFAULT.model, DEFAULT.train
     pairs = task_of(DEFAULT).corpus.drawn(np.random.default_rng([seed]), PLAIN_WORDS)
@@ -165,7 +164,7 @@ CONTENDERS: dict[str, Callable[[int], Contender]] = {"default": default, "etienn
 
 
 def measure(name: str, seed: int, words: Sequence[str], limit: float) -> tuple[Contender, dict[str, Any]]:
-    """One contender with one seed."""
+    """Measure one contender with one seed."""
     contender = CONTENDERS[name](seed)
     contender.learn(words, limit)
     steps, seconds, wall, _ = contender.curve[-1]
@@ -181,14 +180,14 @@ def measure(name: str, seed: int, words: Sequence[str], limit: float) -> tuple[C
 
 
 def ratio(default: Contender, peer: Contender) -> float:
-    """The default's seconds to what the peer reached over the peer's; infinite where it never got there."""
-    share = max(peer.best, 1 / N_LIVE)  # with nothing right, all its time went into the first word
+    """Return the default's seconds to the peer's best share over the peer's; infinite if not reached."""
+    share = max(peer.best, 1 / N_LIVE)  # if no word is right, compare at the first right word
     own, its = default.reached(share), peer.reached(share) or peer.curve[-1]
     return float("inf") if own is None else own[1] / its[1]
 
 
 def print_row(row: dict[str, Any]) -> None:
-    """A line of the table."""
+    """Print a line of the table."""
 
     def shown(value: float | None, width: int, form: str = "") -> str:
         return f"{'–' if value is None else format(value, form):>{width}}"
@@ -205,7 +204,7 @@ def print_row(row: dict[str, Any]) -> None:
 
 
 def print_spread(rows: Sequence[dict[str, Any]]) -> None:
-    """Of each contender and of each ratio: lowest, median and highest."""
+    """Print the lowest, median and highest value for each contender and each ratio."""
     for name in CONTENDERS:
         for column in ("steps_to_90%", "seconds_to_90%", "steps_to_99%", "seconds_to_99%", "best", "mirror"):
             found = [row[column] for row in rows if row["contender"] == name and row[column] is not None]
@@ -225,7 +224,7 @@ def print_spread(rows: Sequence[dict[str, Any]]) -> None:
 
 
 def main() -> int:
-    """Print a row for each contender and seed; exit status 1 where a limit is not met."""
+    """Print a row for each contender and seed; exit status 1 if a limit is not met."""
     arguments = options(__doc__, seeds=5, limit=LIMIT)
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore", "The PyTorch API of nested tensors")  # inside nn.Transformer

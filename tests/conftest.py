@@ -1,4 +1,4 @@
-"""What the tests of the package share: tiny configurations, models with random weights, runs that end."""
+"""Fixtures that the tests share: tiny configurations, models with random weights, short runs."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ TINY_RUN = RunConfig(
 )
 
 
-# What tests train is kept nowhere, and pages open on an untrained model, unless a test wants it otherwise;
-# servers that they start inherit this.
+# Unless a test sets it otherwise, no run is saved and pages open with an untrained model; servers that tests
+# start inherit this.
 os.environ["HEADLIGHT_RUNS"] = os.environ["HEADLIGHT_RECORDING"] = ""
 
 
 class OneBrowser(LoadScopeScheduling):
-    """A file stays in one process, with what it has prepared; all tests that drive a browser share one."""
+    """Runs each test file, with its fixtures, in one process, and all browser tests in the same process."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.split("::", 1)[0]
@@ -60,12 +60,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneBrowser:
 
 
 LIVE, HELD_OUT = 40, 100
-"""Held-out words that runs of tests are asked while they train, and at the end."""
+"""Numbers of held-out words on which test runs are evaluated: during training, and at the end."""
 
 
 @pytest.fixture(autouse=True, scope="session")
 def few_words() -> Iterator[None]:
-    """To be asked 200 and 1,000 takes a short run longer than to learn."""
+    """Evaluate on fewer words: the usual 200 and 1,000 take a short run longer than its training."""
     held_out = Task.held_out
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("transformer.tasks.task.N_LIVE", LIVE)
@@ -75,12 +75,12 @@ def few_words() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def one_thread() -> None:
-    """The thread count that configurations have by default, so that equal means bit-equal."""
+    """Use the default thread count of configurations, so that equal results are bit-equal."""
     torch.set_num_threads(1)
 
 
 def fill(module: torch.nn.Module, deviation: float = 0.4) -> torch.nn.Module:
-    """Random numbers in every parameter, biases and gains too: the same for the same name and shape."""
+    """Fill every parameter, biases and gains too, with random numbers fixed by its name and shape."""
     with torch.no_grad():
         for name, parameter in module.named_parameters():
             generator = torch.Generator().manual_seed(zlib.crc32(name.encode()))
@@ -103,19 +103,19 @@ def tiny_model() -> ModelConfig:
 
 @pytest.fixture(scope="session")
 def tiny_run() -> RunConfig:
-    """A run of eight steps."""
+    """The configuration of a run of eight steps."""
     return TINY_RUN
 
 
 @pytest.fixture
 def tiny() -> Callable[..., RunConfig]:
-    """A run of eight steps, with settings changed by their plain names."""
+    """Return the configuration of a run of eight steps, with settings changed by name."""
     return TINY_RUN.with_changes
 
 
 @pytest.fixture
 def sentences() -> Callable[..., torch.Tensor]:
-    """Random token ids of these lengths, padded at the end: (B, longest)."""
+    """Return random token ids of the given lengths, padded at the end: (B, longest)."""
 
     def make(lengths: list[int], vocabulary: int, seed: int = 0) -> torch.Tensor:
         ids = torch.full((len(lengths), max(lengths)), PAD_ID)
@@ -129,7 +129,7 @@ def sentences() -> Callable[..., torch.Tensor]:
 
 @pytest.fixture
 def batch_of() -> Callable[..., Batch]:
-    """A batch for two stacks from sources (B, S) and, where they matter, the right answers (B, A)."""
+    """Return a batch for an encoder-decoder from sources (B, S) and, optionally, right answers (B, A)."""
 
     def make(src: torch.Tensor, answers: torch.Tensor | None = None) -> Batch:
         first = np.ones((len(src), 1), dtype=np.int64)
@@ -142,7 +142,7 @@ def batch_of() -> Callable[..., Batch]:
 
 @pytest.fixture
 def model(tiny_model: ModelConfig) -> Transformer:
-    """The tiny model in eval mode, with nothing left at zero or one."""
+    """The tiny model in eval mode, with no parameter left at zero or one."""
     made = fill(Transformer(tiny_model)).eval()
     assert isinstance(made, Transformer)
     return made
@@ -150,7 +150,7 @@ def model(tiny_model: ModelConfig) -> Transformer:
 
 @pytest.fixture(scope="session")
 def half_trained() -> TrainState:
-    """A model that reverses some short words and not others. For looking at: do not train it on."""
+    """A model that reverses only some short words. Read-only: do not train it further."""
     config = RunConfig(
         model=ModelConfig(n_encoder_layers=1, n_decoder_layers=1, n_heads=2, d_model=32, d_ff=40),
         train=TrainConfig(max_letters=4, batch_size=32, steps=130, warmup_steps=20, evaluate_every=1000),
@@ -165,7 +165,7 @@ def half_trained() -> TrainState:
 
 @pytest.fixture(scope="session")
 def changed_midway() -> Callable[..., RunView]:
-    """The view of a run that lost something in the middle and has come to its end; no thread outlives it."""
+    """Finish a run that gets an intervention midway; return its view. Its threads have ended."""
 
     def finish(run: Run, steps: int, taken: Interventions, word: str | None = None) -> RunView:
         assert run.ready.wait(60)
@@ -186,7 +186,7 @@ def changed_midway() -> Callable[..., RunView]:
 
 @pytest.fixture
 def losses() -> Callable[[RunConfig], list[float]]:
-    """The losses of a whole training by the bare generator, without a run."""
+    """Return the losses of a complete training by the `train` generator, without a run."""
 
     def of(config: RunConfig) -> list[float]:
         return [loss for report in train(TrainState.begin(config)) for loss in report.losses]
@@ -196,7 +196,7 @@ def losses() -> Callable[[RunConfig], list[float]]:
 
 @pytest.fixture
 def every_right(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Have every answer be right from now on."""
+    """Return a function that makes every later answer right."""
 
     def spelled(model: object, task: object, words: list[str], **_: object) -> SimpleNamespace:
         return SimpleNamespace(exact=[True] * len(words), loss=0.0)
@@ -205,13 +205,13 @@ def every_right(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 
 def facts_of(folder: Path) -> dict[str, Any]:
-    """What the folder of a run says of it."""
+    """Return the contents of `run.json` in the folder of a run."""
     return json.loads((folder / "run.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture
 def until() -> Callable[[Callable[[], object]], None]:
-    """Wait for something that another thread brings about."""
+    """Wait until a condition is true that another thread brings about."""
 
     def wait(condition: Callable[[], object], seconds: float = 60.0) -> None:
         end = time.monotonic() + seconds
@@ -224,7 +224,7 @@ def until() -> Callable[[Callable[[], object]], None]:
 
 @pytest.fixture
 def make_run() -> Iterator[Callable[..., Run]]:
-    """Runs whose threads are ended after the test."""
+    """Return a new run; its threads are ended after the test."""
     made: list[Run] = []
 
     def make(config: RunConfig, **settings: object) -> Run:

@@ -1,4 +1,4 @@
-"""How many examples are drawn of anything whatsoever, and odd values for whatever is written as JSON."""
+"""Helpers of the fuzz tests: the number of examples, and odd values for JSON documents."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 FUZZ = os.environ.get("HEADLIGHT_FUZZ")
-"""Number of examples, drawn anew; without it fewer, always the same."""
+"""Number of examples, drawn at random; if unset, fewer examples, always the same."""
 
 
 def profile(examples: int) -> settings:
@@ -37,12 +37,12 @@ ODD_VALUES = st.one_of(
 
 
 def names_in(document: Any) -> list[Any]:
-    """What stands in a list or a dictionary, by name or number."""
+    """Return the keys of a dictionary or the indices of a list."""
     return list(document) if isinstance(document, dict) else list(range(len(document)))
 
 
 def with_odd_value(document: Any, draw: Callable[[Any], Any]) -> Any:
-    """A document with something odd, missing or renamed at one place, near its top as often as deep in it."""
+    """Make one value of a document odd, missing or renamed, near the top as often as deep inside."""
     whole = {"it": document}
     inside, name = whole, "it"
     while isinstance(inside[name], dict | list) and inside[name] and draw(st.integers(0, 3)):
@@ -50,7 +50,7 @@ def with_odd_value(document: Any, draw: Callable[[Any], Any]) -> Any:
         name = draw(st.sampled_from(names_in(inside)))
     how = draw(st.sampled_from(["odd", "odd", "odd", "gone", "renamed"]))
     if how == "odd" or inside is whole:
-        inside[name] = deepcopy(draw(ODD_VALUES))  # a list of ours would grow from one example to the next
+        inside[name] = deepcopy(draw(ODD_VALUES))  # a shared list would grow from one example to the next
     else:
         value = inside.pop(name)
         if how == "renamed" and isinstance(inside, dict):

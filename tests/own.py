@@ -1,4 +1,4 @@
-"""A model of the user's own that was watched: its attention is given, so that every number is known."""
+"""An own model recorded by `Watch`: its attention is prescribed, so that every number is known."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ LAYERS, HEADS = 2, 3
 
 
 def even_then_sharp(step):
-    """Attentions of a reader of 4 tokens, and of a writer of 3: even at first, from step 4 on sharp at one
-    place. Those of the reader are any."""
+    """Return random attention of a reader of 4 tokens, and attention of a writer of 3: its cross-attention is
+    even at first and sharp at one place from step 4 on."""
     drawn = torch.Generator().manual_seed(step)
     share = 0.8 if step >= 4 else 0.0
 
@@ -30,7 +30,7 @@ def even_then_sharp(step):
 
 
 def own_run(folder, steps=8, name="Translator"):
-    """Watch a training of so many steps in a folder; returns the folder that it is kept in."""
+    """Record a training of `steps` steps with `Watch`; return the folder of the recording."""
     now = [0]
     model = type(name, (nn.Linear,), {})(2, 2)
     tokens = {
@@ -46,7 +46,7 @@ def own_run(folder, steps=8, name="Translator"):
         attention=lambda model, inputs: even_then_sharp(now[0]),
         share=1.0,
     )
-    watch._began -= 1e6  # nothing is too dear: every step is recorded
+    watch._began -= 1e6  # no step counts as too costly: every step is recorded
     for step in range(1, steps + 1):
         now[0] = step
         watch.step(step, loss=4.0 / step, accuracy=step / 10)

@@ -17,18 +17,18 @@ def start_server(
     output: IO[bytes] | int = subprocess.DEVNULL,
     **surroundings: str,
 ) -> tuple[subprocess.Popen[bytes], str]:
-    """A fresh server; returns it and its address.
+    """Start a server; return its process and its address.
 
     Args:
-        options: as on the command line.
-        path: under which the options say that the app is served.
-        output: where what it writes goes, to the terminal as it were.
+        options: options of the command line.
+        path: the base path that the options set.
+        output: receives the server's standard output and errors.
     """
     port = port or free_port()
     server = subprocess.Popen(
         [sys.executable, "-m", "streamlit", "run", "app.py", *options, "--server.port", str(port)],
         cwd=ROOT,
-        env=os.environ | {"HEADLIGHT_TRAINING": "64"} | surroundings,  # what a test leaves keeps none waiting
+        env=os.environ | {"HEADLIGHT_TRAINING": "64"} | surroundings,  # runs left by a test block no others
         stdout=output,
         stderr=output,
     )

@@ -1,4 +1,4 @@
-"""The rooms of the project and what each may know of the others."""
+"""The rooms (packages and modules) of the project, and what each may import from the others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = sorted((ROOT / "transformer").rglob("*.py"))
 APP = [path for path in [ROOT / "app.py", *sorted((ROOT / "pages").rglob("*.py"))] if path.exists()]
 
-# Room: the rooms of the package it may import from, besides itself. As drawn in DESIGN.md.
+# For each room, the rooms of the package from which it may import, besides itself.
 BASE = {
     "axes",
     "bounded",
@@ -77,7 +77,7 @@ DRAWING = {"numpy", "plotly"}
 
 
 def imports(path, source=None):
-    """Every module that a file imports, at its top, in functions and for type checking: dotted names."""
+    """Return the dotted names of all modules that a file imports, also in functions and for type checking."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8") if source is None else source)):
         if isinstance(node, ast.Import):
@@ -94,13 +94,13 @@ def imports(path, source=None):
 
 
 def room(path):
-    """The room that a file stands in: a folder or file of the package, pages, or app."""
+    """Return the room of a file: a folder or file of the package, `pages`, or `app`."""
     parts = path.relative_to(ROOT).with_suffix("").parts
     return parts[1] if parts[0] == "transformer" else parts[0]
 
 
 def rooms_of(names):
-    """The rooms of the package that dotted names point into."""
+    """Return the rooms of the package to which dotted names belong."""
     return {name.split(".")[1] for name in names if name.startswith("transformer.")}
 
 
@@ -108,7 +108,7 @@ def name(path):
     return str(path.relative_to(ROOT))
 
 
-def test_the_finder_sees_imports_wherever_they_stand():
+def test_imports_are_found_anywhere_in_a_file():
     source = (
         "import torch.nn as nn\nfrom transformer import train\n"
         "def late():\n    from transformer.model import layers\n"
@@ -127,38 +127,38 @@ def test_the_finder_sees_imports_wherever_they_stand():
 
 
 @pytest.mark.parametrize("path", PACKAGE + APP, ids=name)
-def test_imports_run_one_way(path):
+def test_a_room_imports_only_from_the_rooms_that_it_may(path):
     existing = {room(file) for file in PACKAGE}
     reached = rooms_of(imports(path)) & (existing | set(MAY_IMPORT))
     assert reached - {room(path)} <= MAY_IMPORT[room(path)]
 
 
 @pytest.mark.parametrize("path", PACKAGE, ids=name)
-def test_the_package_knows_nothing_of_the_app(path):
+def test_the_package_does_not_import_the_app(path):
     assert not {module.split(".")[0] for module in imports(path)} & {"streamlit", "app", "pages", "tests"}
 
 
 @pytest.mark.parametrize("path", APP, ids=name)
-def test_pages_never_import_torch_and_take_the_package_by_its_rooms(path):
+def test_pages_import_neither_torch_nor_the_top_level_package(path):
     found = imports(path)
     assert not {module.split(".")[0] for module in found} & {"torch", "tests"}
     assert "transformer" not in found, "its lazy names may bring torch; import from a room"
 
 
-def test_the_server_knows_nothing_but_its_routes():
+def test_the_server_imports_only_its_routes():
     found = imports(ROOT / "app.py") - {"streamlit"}
     assert all(module.startswith("pages.stream.") for module in found)
 
 
 @pytest.mark.parametrize("path", [p for p in PACKAGE if room(p) in ("insight", "figures")], ids=name)
-def test_numbers_and_pictures_know_only_numpy_and_plotly(path):
+def test_insight_imports_only_numpy_and_figures_only_numpy_and_plotly(path):
     outside = {module.split(".")[0] for module in imports(path)} - {"transformer", "__future__"}
     allowed = DRAWING if room(path) == "figures" else {"numpy"}
     assert outside - set(sys.stdlib_module_names) <= allowed
 
 
 def ready_made(source):
-    """Names of PyTorch's ready-made Transformers and attentions in a source."""
+    """Return the names of PyTorch's ready-made Transformers and attentions in a source."""
     tree, found = ast.parse(source), set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute):
@@ -168,10 +168,10 @@ def ready_made(source):
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             found.add(node.value)  # for getattr
     parts = r"(Transformer|MultiheadAttention|multi_head_attention_forward)\w*"
-    return {n for n in found if re.fullmatch(parts, n)}  # a title in a string is no name
+    return {n for n in found if re.fullmatch(parts, n)}  # a longer string, such as a title, is no name
 
 
-def test_the_finder_sees_ready_made_parts():
+def test_ready_made_parts_are_found_in_a_source():
     assert ready_made("torch.nn.TransformerEncoder(nn.MultiheadAttention)") == {
         "TransformerEncoder",
         "MultiheadAttention",
@@ -206,7 +206,7 @@ def test_torch_is_not_loaded_before_it_is_needed(modules):
     assert done.stdout.strip() == "[]"
 
 
-def test_the_server_starts_without_what_is_slow_to_load_or_reads_the_secrets():
+def test_the_server_starts_without_modules_that_load_slowly_or_read_the_secrets():
     known = "{'torch', 'pandas', 'transformer', 'transformer.runs'} & set(sys.modules)"
     options = ["-W", "ignore", "-c", f"import sys, app; print(sorted({known}))"]
     done = subprocess.run(
@@ -232,7 +232,7 @@ print([name for name in written if Path(name).absolute().is_relative_to(Path.cwd
 """
 
 
-def test_importing_a_module_writes_nothing_into_the_tree():
+def test_importing_a_module_writes_no_file_into_the_repository():
     paths = [*(ROOT / "transformer").rglob("*.py"), *(ROOT / "pages").glob("*/**/*.py")]
     modules = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in paths]
     programs = ("transformer.__main__", "transformer.exports.experiment")
@@ -247,11 +247,11 @@ def test_importing_a_module_writes_nothing_into_the_tree():
     assert done.stdout.strip() == "[]"
 
 
-def test_the_lazy_names_are_those_it_says():
+def test_every_public_name_of_the_package_loads_and_an_unknown_name_raises():
     import transformer
 
     assert list(transformer.RECIPES) == ["default", "etienne", "bloem", "sengupta", "lin", "torres"]
-    named = set(transformer.__all__) - {"RECIPES"}  # no class and no function
+    named = set(transformer.__all__) - {"RECIPES"}  # neither a class nor a function
     assert {made: getattr(transformer, made).__name__ for made in named} == {made: made for made in named}
     with pytest.raises(AttributeError, match="^module 'transformer' has no attribute 'Trasnformer'$"):
         _ = transformer.Trasnformer
@@ -270,7 +270,7 @@ for name in sys.argv[1:]:
 """
 
 
-def test_every_benchmark_that_the_readme_names_can_be_started():
+def test_every_benchmark_shows_its_help():
     names = sorted(path.stem for path in (ROOT / "benchmarks").glob("[!_]*.py"))
     done = subprocess.run(
         [sys.executable, "-c", HELP, *names],

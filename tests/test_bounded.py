@@ -1,4 +1,4 @@
-"""A cache that is bounded in bytes."""
+"""A cache with a limit in bytes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from transformer.tasks import completed
 from transformer.training.state import TrainState
 
 
-def test_the_least_recently_used_goes_when_all_together_are_too_large():
+def test_the_least_recently_used_value_is_evicted_when_all_values_exceed_the_limit():
     cache, made = BoundedCache(100), []
 
     def get(key, size):
@@ -29,28 +29,28 @@ def test_the_least_recently_used_goes_when_all_together_are_too_large():
     assert get("a", 40) == "value of a"
     get("b", 40)
     get("a", 40)
-    get("c", 40)  # b was used last the longest ago
+    get("c", 40)  # b is the least recently used
     assert cache.nbytes == 80
     get("a", 40)
     get("b", 40)
     assert made == ["a", "b", "c", "b"]
 
 
-def test_a_value_beyond_the_limit_is_handed_over_and_not_held():
+def test_a_value_larger_than_the_limit_is_returned_but_not_cached():
     cache = BoundedCache(100)
     cache.get("small", lambda: 1, lambda _: 60)
     assert cache.get("large", lambda: 2, lambda _: 101) == 2
     assert cache.nbytes <= 100
 
 
-def test_what_could_not_be_made_is_tried_again():
+def test_a_value_that_could_not_be_created_is_tried_again():
     cache = BoundedCache(100)
     with pytest.raises(ZeroDivisionError):
         cache.get("a", lambda: 1 // 0, lambda _: 1)
     assert cache.get("a", lambda: 3, lambda _: 1) == 3
 
 
-def test_threads_that_ask_at_once_get_one_value():
+def test_concurrent_threads_get_the_same_value():
     cache, made, got, gate = BoundedCache(100), [], [], threading.Barrier(8)
 
     def ask():
@@ -66,7 +66,7 @@ def test_threads_that_ask_at_once_get_one_value():
     assert len({id(one) for one in got}) == 1
 
 
-def test_arrays_are_counted_however_deep_they_lie():
+def test_nested_arrays_are_counted_at_any_depth():
     weights = {"a": np.zeros((3, 5), np.float32), "b": (np.zeros(7, np.float64), "text", None)}
     assert nbytes_of(Snapshot(step=1, source=weights)) == 60 + 56
 
@@ -87,13 +87,13 @@ def test_models_and_traces_of_all_questions_together_stay_within_the_limit(monke
         else:
             trace(config, snapshot, "frog")
         sizes.append(QUESTIONS.nbytes / nbytes)
-    models = 1 if kind == "trace" else 0  # all traces share one
-    assert 1 <= sizes[0] - models < 2  # the weights, in what was made of them
+    models = 1 if kind == "trace" else 0  # all traces share one model
+    assert 1 <= sizes[0] - models < 2  # the weights, as part of the cached value
     assert 2 <= max(sizes) <= 3
 
 
 @pytest.mark.parametrize("ask", [asked, lambda *of: trace(*of, "frog")], ids=["asked", "trace"])
-def test_what_was_made_of_a_step_does_not_hold_the_weights_of_its_run(ask):
+def test_a_cached_value_of_a_step_does_not_keep_the_weights_of_its_run_in_memory(ask):
     state = TrainState.begin(RunConfig(device="cpu").with_changes(d_model=8, n_heads=2))
     row = b"".join(tensor.numpy().tobytes() for tensor in state.model.state_dict().values())
     weights = Weights()

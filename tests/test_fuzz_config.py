@@ -1,4 +1,4 @@
-"""Any text whatsoever as a configuration: one within the limits, or an InputError soon says why not."""
+"""Any text as a configuration: it is read and within the limits, or soon refused with an InputError."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from transformer.tasks import completed
 
 EXAMPLES, MANY = 40, 5000
 SECONDS = 5.0
-"""Of the processor, at most: the slowest makes a vocabulary of byte pairs from a task's examples."""
+"""Processor seconds at most: the slowest case builds a byte-pair vocabulary from a task's examples."""
 MEGABYTES = 300
 
 MOSTLY_LETTERS = st.sampled_from([*LETTER_TASKS * 8, *TASKS])
-"""The sentences of a grammar take half a second to be made."""
+"""Mostly letter tasks: generating the sentences of a grammar takes half a second."""
 SIZES = st.sampled_from([1, 2, 3, 4, 8, 12, 16, 32, 60, 64, 100, 128, 512, 1000, 1024, 4096, 100_000])
 SHARES = st.sampled_from([0, 0.1, 0.5, 0.9, 0.99, 1, 1e-9, float("nan"), float("inf"), -float("inf"), -1])
 LONG_SHOWN = pytest.mark.filterwarnings("ignore:Generating overly large repr")
-"""Hypothesis warns that a text of 70 kB is not worth showing where it fails."""
+"""Ignores the warning of Hypothesis that a failing text of 70 kB is too long to show."""
 LONG_TEXTS = [
     "[" * 100_000,
     '{"a":' * 100_000,
@@ -42,7 +42,7 @@ LONG_TEXTS = [
 
 @st.composite
 def documents(draw):
-    """A configuration as plain values, all of them usable as often as not."""
+    """A configuration as plain values, all of them valid in about half of the draws."""
     config = beginning(
         draw(st.sampled_from(sorted(RECIPES))),
         draw(st.sampled_from(sorted(KINDS_OF))),
@@ -76,7 +76,7 @@ def documents(draw):
 
 @st.composite
 def configurations(draw):
-    """A configuration as text, or what is none."""
+    """A configuration as text, or text that is no configuration."""
     how = draw(st.sampled_from(["whole", "whole", "whole", "whole", "damaged", "long", "random"]))
     event(how)
     if how == "long":
@@ -91,10 +91,10 @@ def configurations(draw):
 
 
 def read(text):
-    """The configuration with what its task needs, within the limits of a server.
+    """Return the configuration, completed for its task and within the limits of a server.
 
     Raises:
-        InputError: why it cannot be used.
+        InputError: the configuration cannot be used.
     """
     config = completed(RunConfig.from_json(text))
     Limits().check(config)
@@ -102,7 +102,7 @@ def read(text):
 
 
 def check(text):
-    """Whether it was read; what is wrong with how it was read or refused fails the test."""
+    """Return whether a text was read or refused; fail if this took too long or too much memory."""
     began, most = time.thread_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     config, refusal = None, ""
     try:
@@ -135,9 +135,9 @@ def test_many_texts_are_configurations_within_the_limits_or_refused(text):
 
 
 @pytest.mark.parametrize("text", LONG_TEXTS, ids=lambda text: text[:6])
-def test_what_is_long_or_deep_and_no_configuration_is_refused(text):
+def test_long_or_deep_text_that_is_no_configuration_is_refused(text):
     assert check(text) == "refused"
 
 
-def test_what_is_changed_here_can_be_used():
+def test_the_default_configuration_is_valid():
     assert read(RunConfig().to_json()).model.max_len == 26

@@ -1,4 +1,4 @@
-"""What `pip install .` brings: the app, from any folder, and what the README's command installs."""
+"""What `pip install .` installs: the app, runnable from any folder, and the packages of requirements.txt."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ ROOT = Path(__file__).parents[1]
 
 
 def named(requirement):
-    """A requirement's name and its bounds."""
+    """Return the name and the version bounds of a requirement."""
     return re.fullmatch(r"([A-Za-z0-9-]+)([=>].*)", requirement.split("#")[0].strip()).groups()
 
 
-def test_the_package_asks_for_what_the_requirements_file_installs():
+def test_the_package_requires_what_the_requirements_file_installs():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     asked = dict(map(named, project["dependencies"] + project["optional-dependencies"]["app"]))
     lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
@@ -40,7 +40,7 @@ def test_the_package_asks_for_what_the_requirements_file_installs():
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """Folder with the wheel as it is installed, and with the sdist unpacked."""
+    """A folder with the installed wheel and the unpacked sdist."""
     folder = tmp_path_factory.mktemp("built")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(ROOT)
@@ -100,7 +100,7 @@ def test_a_folder_that_is_no_run_is_refused_in_one_line(tmp_path):
     assert "is not a saved run: run.json cannot be read" in done.stderr
 
 
-def test_without_the_packages_of_the_app_a_command_says_what_to_install():
+def test_without_the_packages_of_the_app_a_command_reports_what_to_install():
     code = "import sys; sys.modules['tqdm'] = None; import transformer.__main__ as it; sys.exit(it.main([]))"
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""What the README and `docs/` say is what is there."""
+"""The README and `docs/` match the repository."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ FOLDERS = sorted(
 )
 
 
-def test_every_place_that_the_map_names_exists():
+def test_every_path_in_the_table_of_rooms_exists():
     for name in re.findall(r"`([^`]+)`", ROOMS):
         assert (ROOT / name).exists(), name
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_the_map_names_every_room(folder):
+def test_the_table_of_rooms_names_every_folder(folder):
     assert f"`{folder}`" in ROOMS
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "pages").glob("*.py")), ids=lambda p: p.name)
-def test_the_map_names_every_page(page):
+def test_the_table_of_rooms_names_every_page(page):
     assert f"`pages/{page.name}`" in ROOMS
 
 
-def test_the_gate_runs_the_test_command_of_the_readme():
+def test_the_ci_script_runs_the_test_command_of_the_readme():
     install, run = re.search(r"```\n(pip install -r requirements-dev.txt) && (\S+)\n```", README).groups()
     gate = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     assert install in gate.replace("--quiet ", "")
     assert gate.rstrip().endswith(run)
 
 
-def test_what_takes_minutes_is_left_out_unless_the_command_of_the_readme_asks_for_it():
+def test_slow_tests_run_only_with_the_command_in_the_readme():
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pytest"][
         "ini_options"
     ]
-    assert settings["addopts"][-2:] == ["-m", "not slow"]  # the last one holds: a command may say otherwise
+    assert settings["addopts"][-2:] == ["-m", "not slow"]  # the last -m counts: a command may override it
     assert any(marker.startswith("slow: ") for marker in settings["markers"])
     assert "`pytest -m slow`" in README.split("## What you will see")[0]
 
@@ -63,7 +63,7 @@ def test_every_link_leads_to_a_file_and_every_picture_is_a_png(name):
         assert content.startswith(b"\x89PNG") or not picture
 
 
-def test_the_example_in_python_does_what_its_comments_say():
+def test_the_python_example_matches_its_comments():
     code = re.search(r"```python\n(.*?)```", DOCS["command-line.md"], re.DOTALL).group(1)
     names: dict[str, object] = {}
     exec(code.replace("RunConfig(seed=0)", "RunConfig(seed=0).with_changes(steps=2)"), names)

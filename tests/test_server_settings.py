@@ -1,4 +1,4 @@
-"""The server as `streamlit run app.py` starts it: quiet, local, protected, easy to read in both themes."""
+"""The settings of `streamlit run app.py`: local, protected, and legible in both themes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RECOMMENDED = {
     "server.enableXsrfProtection": True,
     "server.enableCORS": True,  # the check of the Origin; off would let any site talk to the server
     "browser.gatherUsageStats": False,
-    "global.minCachedMessageSize": 1e9,  # see test_who_comes_back_is_sent_everything_whole in tests/security
+    "global.minCachedMessageSize": 1e9,  # see test_a_returning_client_gets_whole_messages in tests/security
     "client.showErrorDetails": "type",
     "client.toolbarMode": "viewer",
 }
@@ -35,7 +35,7 @@ RECOMMENDED = {
 
 @pytest.fixture(scope="module")
 def options():
-    """Every option of Streamlit as it stands after the project's file has been read, by a fresh process."""
+    """Every Streamlit option after reading the project's configuration file, in a fresh process."""
     surroundings = {name: value for name, value in os.environ.items() if not name.startswith("STREAMLIT_")}
     done = subprocess.run(
         [sys.executable, "-c", ASKED],
@@ -54,7 +54,7 @@ def test_the_server_runs_as_recommended(options, name):
     assert options[name] == RECOMMENDED[name]
 
 
-def test_every_setting_of_the_file_is_an_option_that_streamlit_has_and_takes(options):
+def test_every_setting_in_the_file_is_a_streamlit_option_and_takes_effect(options):
     def flat(table, before=""):
         for name, value in table.items():
             if isinstance(value, dict):
@@ -67,7 +67,7 @@ def test_every_setting_of_the_file_is_an_option_that_streamlit_has_and_takes(opt
     assert {name: options[name] for name in settings} == settings
 
 
-def test_nobody_can_send_more_than_this_app_could_want(options):
+def test_the_sizes_of_uploads_and_messages_are_limited(options):
     for name, most in (("maxUploadSize", 64), ("maxMessageSize", 50), ("maxWidgetStateSize", 2)):
         assert 0 < options[f"server.{name}"] <= most
 
@@ -94,7 +94,7 @@ def test_an_entry_of_the_secrets_file_sets_a_limit_of_the_server(tmp_path):
     assert done.stdout.split() == ["3", "3"]
 
 
-def test_the_file_run_as_a_plain_script_says_how_to_start_the_app():
+def test_running_app_py_as_a_plain_script_reports_how_to_start_the_app():
     done = subprocess.run(
         [sys.executable, "app.py"], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60
     )
@@ -113,12 +113,12 @@ def luminance(color):
 
 
 def contrast(one, other):
-    """WCAG 2's ratio of two colours, 1 to 21."""
+    """Return the WCAG 2 contrast ratio of two colours, 1 to 21."""
     dark, bright = sorted((luminance(one), luminance(other)))
     return (bright + 0.05) / (dark + 0.05)
 
 
-def test_the_formula_of_contrast_gives_the_values_that_are_known():
+def test_the_contrast_formula_gives_known_values():
     assert contrast("#000000", "#ffffff") == pytest.approx(21.0)
     assert contrast("#ffffff", "#ffffff") == 1.0
     assert contrast("#767676", "#ffffff") == pytest.approx(4.54, abs=0.01)  # the lightest grey of level AA
@@ -126,17 +126,17 @@ def test_the_formula_of_contrast_gives_the_values_that_are_known():
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_text_stands_out_on_the_page_and_in_the_sidebar(options, theme):
+def test_text_has_enough_contrast_on_the_page_and_in_the_sidebar(options, theme):
     text = options[f"theme.{theme}.textColor"]
     for background in ("backgroundColor", "secondaryBackgroundColor"):
         assert contrast(text, options[f"theme.{theme}.{background}"]) >= 7.0
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_the_main_button_stands_out_from_the_page(options, theme):
+def test_the_main_button_has_enough_contrast_with_the_page(options, theme):
     assert contrast(options[f"theme.{theme}.primaryColor"], options[f"theme.{theme}.backgroundColor"]) >= 3.0
 
 
-def test_light_is_light_and_dark_is_dark(options):
+def test_the_light_theme_is_light_and_the_dark_theme_is_dark(options):
     light, dark = (luminance(options[f"theme.{theme}.backgroundColor"]) for theme in ("light", "dark"))
     assert light > 0.5 > 0.1 > dark

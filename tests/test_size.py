@@ -1,4 +1,4 @@
-"""How large a model is and what its training needs: against models that are built, and in its words."""
+"""Parameter counts, checked against built models; memory for training; and the message of a refusal."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def built(model):
 @pytest.mark.parametrize(("qkv_bias", "output_bias", "final_norm", "norm"), FLAGS)
 @pytest.mark.parametrize("positions", ["sinusoid", "learned", "none"])
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_the_count_is_that_of_the_model_that_is_built(
+def test_the_parameter_count_equals_that_of_the_built_model(
     topology, positions, qkv_bias, output_bias, final_norm, norm
 ):
     model = replace(
@@ -58,12 +58,12 @@ def test_the_count_is_that_of_the_model_that_is_built(
     [ENCODER_ONLY, DECODER_ONLY, *(recipe.small for recipe in RECIPES.values())],
     ids=lambda c: c.recipe,
 )
-def test_the_count_of_a_recipe_is_that_of_its_run(config):
+def test_the_parameter_count_of_a_recipe_equals_that_of_its_run(config):
     state = TrainState.begin(config)
     assert parameter_count(state.config.model) == state.n_parameters
 
 
-def test_training_needs_its_weights_four_times_and_more_for_larger_batches_words_and_models():
+def test_training_needs_over_four_times_the_weights_and_more_for_larger_batches_words_and_models():
     config = RunConfig()
     needed = training_bytes(config)
     assert needed > 4 * 4 * parameter_count(config.model)
@@ -80,7 +80,7 @@ def test_training_needs_its_weights_four_times_and_more_for_larger_batches_words
 
 
 @pytest.mark.parametrize("topology", ["encoder-decoder", "decoder-only"])
-def test_where_there_are_no_letters_it_goes_by_the_lengths_of_the_task(topology):
+def test_without_letters_the_memory_depends_on_the_sequence_lengths_of_the_task(topology):
     own = RunConfig().with_changes(topology=topology)
     dates, french = (completed(own.with_changes(task=task)) for task in ("dates", "en-fr"))
     assert training_bytes(dates) == training_bytes(dates.with_changes(max_letters=40))
@@ -92,14 +92,14 @@ def test_where_there_are_no_letters_it_goes_by_the_lengths_of_the_task(topology)
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_what_training_needs_grows_in_proportion_to_the_batch(topology):
+def test_training_memory_grows_linearly_with_the_batch_size(topology):
     needed = [
         training_bytes(RunConfig().with_changes(topology=topology, batch_size=size)) for size in (1, 2, 3)
     ]
     assert needed[2] - needed[1] == needed[1] - needed[0] > 0
 
 
-def test_a_training_that_does_not_fit_is_refused_with_what_it_needs_what_there_is_and_what_to_choose():
+def test_training_beyond_the_free_memory_is_refused_with_both_sizes_and_advice():
     config = RunConfig(model=RECIPES["torres"].model)
     needed = training_bytes(config)
     with pytest.raises(InputError) as refused:

@@ -1,1 +1,1 @@
-"""What benchmarks and tests share: a server, a browser, a viewer; and the guard and the mutations."""
+"""Tools of benchmarks and tests: server, browser, viewer, comparison of commits, mutation testing."""

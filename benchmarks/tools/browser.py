@@ -1,4 +1,4 @@
-"""A real Chromium that looks at the app."""
+"""A headless Chromium for benchmarks of the app."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SIZE = {"width": 1280, "height": 720}
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """Started, with nothing open. Raises RuntimeError where there is none."""
+    """Start a Chromium without open pages. Raises RuntimeError if none is installed."""
     path = shutil.which("chromium")
     if path is None:
         raise RuntimeError("there is no chromium on the PATH; install Debian's package")

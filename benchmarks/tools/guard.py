@@ -1,7 +1,7 @@
-"""What a change of the house must not change: losses bit for bit, frames within 2e-4, what commands print.
+"""Check that a refactoring keeps losses bit for bit, frames within 2e-4, and the JSON of commands.
 
 python -m benchmarks.tools.guard write FILE     # at the commit before
-python -m benchmarks.tools.guard compare FILE   # on the same machine, at the one after
+python -m benchmarks.tools.guard compare FILE   # on the same machine, at the commit after
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ STEPS = 50
 TASKS = ("reverse", "en-fr")
 CLOSE = 2e-4
 VOLATILE = ("seconds", "per_second", "steps_per_second", "tokens_per_second", "id", "created", "out")
-"""Parts of what commands print that differ between two runs of the same commit."""
+"""Fields of the printed JSON that differ between two runs of the same commit."""
 
 
 def losses() -> dict[str, list[str]]:
-    """The losses of the first steps, as the hexadecimal digits of their floats."""
+    """Return the losses of the first steps, as floats in hexadecimal."""
     found = {}
     for name in RECIPES:
         for topology in KINDS_OF:
@@ -46,14 +46,14 @@ def losses() -> dict[str, list[str]]:
                     )
                     state = TrainState.begin(config)
                 except InputError:
-                    continue  # such as a task of two lengths in an encoder alone
+                    continue  # such as encoder-only for a task whose answers differ in length
                 reports = list(train(state))
                 found[f"{name} {topology} {task}"] = [float(x).hex() for one in reports for x in one.losses]
     return found
 
 
 def frames() -> dict[str, list[float]]:
-    """Of a short default run, every step's maps of every word: their sums, largest and a fixed cell."""
+    """Return, for every map of a short default run, its sum, its largest weight and some fixed cells."""
     run = Run(RunConfig().with_changes(steps=STEPS, device="cpu", threads=1))
     run.ready.wait(60)
     run.start()
@@ -71,7 +71,7 @@ def frames() -> dict[str, list[float]]:
 
 
 def printed() -> dict[str, Any]:
-    """What the commands print as JSON."""
+    """Return the JSON that the commands print."""
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         out = str(Path(folder) / "run")
@@ -99,7 +99,7 @@ def _steady(value: Any) -> Any:
 
 
 def differences(before: Any, after: Any, close: float = 0.0, at: str = "") -> list[str]:
-    """Where two of them part."""
+    """Return the places at which two results differ."""
     if isinstance(before, dict) and isinstance(after, dict):
         names = sorted({*before, *after})
         return [d for n in names for d in differences(before.get(n), after.get(n), close, f"{at}/{n}")]

@@ -1,4 +1,4 @@
-"""What the benchmarks share: a run to its end, their options, a spread, and how they end."""
+"""Shared by the benchmarks: a run to its end, options, spread of values, exit status."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def finished(config: RunConfig) -> tuple[RunView, Frame, float]:
 
 
 def options(description: str | None, *, seeds: int, limit: float | None = None) -> argparse.Namespace:
-    """`--seeds N`, with this many by default, and `--json`; with a limit `--limit SECONDS` too."""
+    """Parse `--seeds N`, `--json` and, if a limit is given, `--limit SECONDS`, with these defaults."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--seeds", type=int, default=seeds)
     if limit is not None:
@@ -51,7 +51,7 @@ def options(description: str | None, *, seeds: int, limit: float | None = None) 
 
 
 def spread(rows: Rows, names: Sequence[str], form: str) -> None:
-    """A line for each of these columns: lowest, median and highest."""
+    """Print a line for each of these columns: lowest, median and highest value."""
     for name in names:
         values = [row[name] for row in rows]
         low, middle, high = (format(f(values), form) for f in (min, statistics.median, max))
@@ -59,7 +59,7 @@ def spread(rows: Rows, names: Sequence[str], form: str) -> None:
 
 
 def machine() -> str:
-    """What the figures were measured on."""
+    """Return a description of the machine."""
     name = platform.processor() or platform.machine()
     if Path("/proc/cpuinfo").exists():
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -77,10 +77,10 @@ def end(
     met: Mapping[str, bool] | None = None,
     figures: Mapping[str, str] | None = None,
 ) -> int:
-    """The line of JSON where it is asked for; exit status 1 where a limit is not met.
+    """Print the line of JSON if requested. Returns exit status 1 if a limit is not met.
 
     Args:
-        figures: lines of the README's table, what it is to what was measured.
+        figures: lines of the README's table, from the name of a figure to its value.
     """
     if arguments.json:
         facts = {"rows": rows, "met": met, "figures": figures}

@@ -1,8 +1,8 @@
-"""Do the tests notice? Random single changes of the code, each run against the tests that mirror its file.
+"""Mutation testing: random single changes of the code, each checked by the tests that mirror its file.
 
 python -m benchmarks.tools.mutations [--count 60] [--seed 0] [--first 0] [--minutes 10]
 
-One line each: killed, or SURVIVED with the change. Works in a copy of the tree, for about a minute each.
+Prints one line each: killed or SURVIVED, and the change. Works in a copy of the tree, about a minute each.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ BESIDES = {
     "pages/stream": ["tests/stream"],
     "pages/player": ["tests/player"],
 }
-"""Tests that hold a room and do not have its name."""
+"""Tests of a folder or file that are not named after it."""
 WIRING = ["tests/pages/shared", "tests/pages/controls"]
 
 
 @dataclass(frozen=True)
 class Mutation:
-    """One expression of one file, and what is written in its place."""
+    """One expression of one file, and the text that replaces it."""
 
     path: Path
     node: ast.expr
@@ -68,7 +68,7 @@ class Mutation:
         return f"{self.path}:{self.node.lineno}: {ast.unparse(self.node)}  ->  {self.text}"
 
     def applied(self, source: str) -> str:
-        """The file's text with this change."""
+        """Return the file's text with this change."""
         lines = source.encode().splitlines(keepends=True)  # columns are counted in bytes
         first, last = self.node.lineno - 1, (self.node.end_lineno or 0) - 1
         head = lines[first][: self.node.col_offset]
@@ -78,7 +78,7 @@ class Mutation:
 
 
 def code(node: ast.AST) -> Iterator[ast.expr]:
-    """Every expression that runs: no annotation, no f-string (whose places Python 3.11 does not tell)."""
+    """Yield every expression that runs, except f-strings (whose positions Python 3.11 does not give)."""
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "decorator_list"):
             continue
@@ -90,7 +90,7 @@ def code(node: ast.AST) -> Iterator[ast.expr]:
 
 
 def changes(node: ast.expr) -> Iterator[str]:
-    """What one operator, constant or condition may become."""
+    """Yield the replacements of one operator, constant or condition."""
     if isinstance(node, ast.BinOp | ast.BoolOp) and type(node.op) in SWAPS:
         fields = {**dict(ast.iter_fields(node)), "op": SWAPS[type(node.op)]()}
         yield ast.unparse(type(node)(**fields))
@@ -106,13 +106,13 @@ def changes(node: ast.expr) -> Iterator[str]:
 
 
 def mutations(path: Path) -> list[Mutation]:
-    """All changes of a file, in reading order."""
+    """Return all changes of a file, in reading order."""
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
     return [Mutation(path, node, text) for node in code(tree) for text in changes(node)]
 
 
 def mirrors(path: Path) -> list[str]:
-    """The tests of a file, of its room and of what stands on it, and those of the wiring."""
+    """Return the tests of a file, of its folder and of what depends on it, and those of the wiring."""
     parts = path.with_suffix("").parts
     inside = parts[1:] if parts[0] == "transformer" else parts
     found = [*BESIDES.get(inside[0], ()), *BESIDES.get("/".join(inside[:2]), ())]
@@ -123,7 +123,7 @@ def mirrors(path: Path) -> list[str]:
 
 
 def survives(mutation: Mutation, tree: Path, minutes: float) -> bool:
-    """Whether every test passes with this change."""
+    """Return whether every test passes with this change."""
     changed = tree / mutation.path
     before = changed.read_text(encoding="utf-8")
     changed.write_text(mutation.applied(before), encoding="utf-8")
@@ -132,7 +132,7 @@ def survives(mutation: Mutation, tree: Path, minutes: float) -> bool:
     try:
         done = subprocess.run(command, cwd=tree, capture_output=True, timeout=60 * minutes, check=False)
     except subprocess.TimeoutExpired:
-        return False  # a test that does not end has noticed
+        return False  # a test that does not end detects the change
     finally:
         changed.write_text(before, encoding="utf-8")
     return done.returncode == 0

@@ -1,4 +1,4 @@
-"""The reversal as one would write it with PyTorch alone: `nn.Transformer`, a `DataLoader`, Adam."""
+"""The reversal in plain PyTorch: `nn.Transformer`, a `DataLoader`, Adam."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Pair = tuple[Tensor, Tensor]
 
 
 def ids_of(word: str) -> Tensor:
-    """Token ids of a word, from [SOS] to [EOS]."""
+    """Return the token ids of a word, from [SOS] to [EOS]."""
     return torch.tensor([SOS, *(IDS[letter] for letter in word), EOS])
 
 
@@ -36,7 +36,7 @@ class Words(Dataset[Pair]):
 
 
 def padded(pairs: list[Pair]) -> Pair:
-    """Source and target of a batch, (B, S) and (B, T)."""
+    """Return source and target of a batch, (B, S) and (B, T)."""
     src, tgt = zip(*pairs, strict=True)
     return pad_sequence(src, batch_first=True), pad_sequence(tgt, batch_first=True)
 
@@ -62,7 +62,7 @@ class PlainTransformer(nn.Module):
         self.to_logits = nn.Linear(d_model, VOCABULARY)
 
     def embed(self, table: nn.Embedding, tokens: Tensor) -> Tensor:
-        """Token ids (B, S) to vectors that know their positions."""
+        """Token ids (B, S) to vectors with positions added."""
         x = table(tokens) * math.sqrt(self.d_model) + self.positions[: tokens.size(1)]
         return self.dropout(x)  # type: ignore[no-any-return]
 
@@ -106,7 +106,7 @@ def train_plainly(model: PlainTransformer, words: Sequence[str], batch_size: int
 
 @torch.no_grad()
 def exact_plainly(model: PlainTransformer, words: Sequence[str], most: int) -> float:
-    """Share of words whose greedy output is right to the last letter and stops."""
+    """Return the share of words whose greedy output is exactly right, including its end."""
     model.eval()
     src, wanted = padded([(ids_of(word), ids_of(word[::-1])) for word in words])
     memory, tgt = model.encode(src), torch.full((len(words), 1), SOS)

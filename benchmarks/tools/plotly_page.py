@@ -1,4 +1,4 @@
-"""A page with one `st.plotly_chart`: what a first picture takes in Streamlit itself."""
+"""A page with one `st.plotly_chart`, to measure the first picture of Streamlit itself."""
 
 import plotly.graph_objects as go
 import streamlit as st

@@ -1,10 +1,10 @@
-"""A server under measurement: Streamlit as `streamlit run` starts it, and a run that answers questions.
+"""A server under measurement: Streamlit as `streamlit run` starts it, and a run that answers requests.
 
     python -m benchmarks.tools.serve SCRIPT [options of streamlit]
     python -m benchmarks.tools.serve
 
-Without a script there is no server: the plain generator trains alone. Questions are lines of JSON on the
-standard input, answers lines of JSON on the standard output; see `Server` in `_server.py`.
+Without a script there is no server: the training generator runs alone. Requests are lines of JSON on the
+standard input, answers are lines of JSON on the standard output; see `Server` in `server.py`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from transformer.config import RunConfig
 
 
 class Served:
-    """The run of a server, in a thread of its own as always."""
+    """The run of a server, in its own thread as in the app."""
 
     def begin(self, settings: dict[str, Any], words: list[str]) -> dict[str, Any]:
-        """A new run of the default settings with these changes, training."""
+        """Start a new run of the default settings with these changes."""
         from transformer.runs.registry import REGISTRY
 
         self.run = REGISTRY.draft(RunConfig().with_changes(**settings), tuple(words) or None)
@@ -33,7 +33,7 @@ class Served:
         return {"run": self.run.id}
 
     def look(self) -> dict[str, Any]:
-        """Step and state of the run, and the clocks."""
+        """Return step and state of the run, and the clocks."""
         view, name = self.run.view, f"run-{self.run.id[:6]}"
         (thread,) = (thread for thread in threading.enumerate() if thread.name == name)
         return {"step": view.step, "state": view.state, **_clocks(thread)}
@@ -49,13 +49,13 @@ class Served:
             time.sleep(1.0)
 
     def ticket(self, run: str) -> dict[str, Any]:
-        """What lets a viewer read a run."""
+        """Return the ticket with which a viewer can read a run."""
         from pages.stream.tickets import ticket
 
         return {"ticket": ticket(run)}
 
     def steps(self) -> dict[str, Any]:
-        """When the steps since the last question were taken: (step, seconds since the epoch) each."""
+        """Return the steps since the last request, each as (step, seconds since the epoch)."""
         if not hasattr(self, "_taken"):
             self._taken: list[tuple[int, float]] = []
             threading.Thread(target=self._note, daemon=True).start()
@@ -71,26 +71,26 @@ class Served:
             time.sleep(0.02)
 
     def pause(self) -> dict[str, Any]:
-        """Stand still."""
+        """Pause the run."""
         self.run.pause().result()
         return {}
 
     def resume(self) -> dict[str, Any]:
-        """Go on."""
+        """Resume the run."""
         self.run.resume().result()
         return {}
 
     def pace(self, pace: float | None) -> dict[str, Any]:
-        """Steps a second; None is full speed."""
+        """Set the pace in steps a second; None is full pace."""
         self.run.set_pace(pace).result()
         return {}
 
 
 class Plain:
-    """The generator alone, in a thread of its own."""
+    """The training generator alone, in its own thread."""
 
     def begin(self, settings: dict[str, Any], words: list[str]) -> dict[str, Any]:
-        """Train from now on."""
+        """Start training."""
         self._step, self._going = 0, threading.Event()
         self._going.set()
         config = RunConfig().with_changes(**settings)
@@ -113,23 +113,23 @@ class Plain:
             self._going.wait()
 
     def look(self) -> dict[str, Any]:
-        """The step and the clocks."""
+        """Return the step and the clocks."""
         return {"step": self._step, "state": "training", **_clocks(self._thread)}
 
     def pause(self) -> dict[str, Any]:
-        """Stand still."""
+        """Pause the training."""
         self._going.clear()
         return {}
 
     def resume(self) -> dict[str, Any]:
-        """Go on."""
+        """Resume the training."""
         self._going.set()
         return {}
 
 
 def _clocks(training: threading.Thread) -> dict[str, float]:
-    """Seconds: on the wall, on the processor in this process and in its training thread; and how long this
-    thread has waited for a processor (0 where the system does not tell)."""
+    """Return seconds: wall time, processor time of this process and of its training thread, and the time that
+    the latter has waited for a processor (0 if the system does not report it)."""
     assert training.ident is not None
     clock = time.pthread_getcpuclockid(training.ident)
     waits = Path(f"/proc/self/task/{training.native_id}/schedstat")
@@ -142,7 +142,7 @@ def _clocks(training: threading.Thread) -> dict[str, float]:
 
 
 def _answer(asked: Served | Plain, answers: TextIO) -> None:
-    """Answer until the input ends, then end with the process that asked."""
+    """Answer requests until the input ends with the process that sent them, then exit."""
     for line in sys.stdin:
         name, arguments = json.loads(line)
         answers.write(json.dumps(getattr(asked, name)(**arguments)) + "\n")
@@ -151,9 +151,9 @@ def _answer(asked: Served | Plain, answers: TextIO) -> None:
 
 
 def main() -> None:
-    """Answer from a thread; serve from the main one."""
+    """Answer requests in a second thread; serve the app in the main thread."""
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what Streamlit prints is no answer
+    os.dup2(2, 1)  # keeps the output of Streamlit out of the answers
     asked = Served() if sys.argv[1:] else Plain()
     if not sys.argv[1:]:
         _answer(asked, answers)

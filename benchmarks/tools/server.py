@@ -1,4 +1,4 @@
-"""The app's server, started for a benchmark on a free port of this machine."""
+"""The app's server, started for a benchmark on a free local port."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _RUNS = tempfile.TemporaryDirectory(prefix="headlight-runs-", ignore_cleanup_err
 
 
 def surroundings() -> dict[str, str]:
-    """The environment without what would change Streamlit's or our settings or the number of threads.
+    """Return the environment without variables that change settings or the number of threads.
 
-    Runs are kept as usual, in a folder that goes with this process.
+    Runs are saved as usual, in a folder that is deleted with this process.
     """
     changing = ("STREAMLIT_", "HEADLIGHT_", "OMP_", "MKL_", "PYTHON")
     usual = {name: value for name, value in os.environ.items() if not name.startswith(changing)}
@@ -35,7 +35,7 @@ def surroundings() -> dict[str, str]:
 
 
 def free_port() -> int:
-    """A free port."""
+    """Return a free port."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port: int = found.getsockname()[1]
@@ -43,7 +43,7 @@ def free_port() -> int:
 
 
 def healthy(address: str) -> bool:
-    """Whether the server of this address answers."""
+    """Return whether the server at this address answers."""
     try:
         with urllib.request.urlopen(f"{address}/_stcore/health", timeout=2) as answer:
             return bool(answer.status == 200)
@@ -52,7 +52,7 @@ def healthy(address: str) -> bool:
 
 
 def until_healthy(process: subprocess.Popen[Any], address: str) -> None:
-    """Wait for a server. Raises RuntimeError where it ends or takes too long."""
+    """Wait for a server. Raises RuntimeError if it ends or takes too long."""
     began = time.perf_counter()
     while not healthy(address):
         if process.poll() is not None or time.perf_counter() - began > UP_WITHIN:
@@ -62,7 +62,7 @@ def until_healthy(process: subprocess.Popen[Any], address: str) -> None:
 
 
 def processor_seconds(pid: int) -> float:
-    """Seconds on the processor of a process and all that it has started and that still runs."""
+    """Return the processor seconds of a process and of its running children."""
     total = 0.0
     for process in (root := psutil.Process(pid), *root.children(recursive=True)):
         try:
@@ -74,10 +74,10 @@ def processor_seconds(pid: int) -> float:
 
 
 class Server:
-    """A process that trains and can be asked; with a script it also serves that.
+    """A process that trains and answers requests; with a script it also serves the script.
 
     Args:
-        script: what Streamlit runs, relative to the repository; None for the plain generator.
+        script: for Streamlit to run, relative to the repository; None for the training generator alone.
     """
 
     def __init__(self, script: str | None) -> None:
@@ -105,7 +105,7 @@ class Server:
         self.close()
 
     def close(self) -> None:
-        """End it."""
+        """End the process."""
         self._process.kill()
         self._process.wait()
 
@@ -126,7 +126,7 @@ class Server:
         return run
 
     def look(self) -> dict[str, Any]:
-        """Step, state, and seconds: `wall`, `process`; of the training thread `training` and `queued`."""
+        """Return step, state, and seconds: `wall`, `process`; of the training thread `training`, `queued`."""
         return self._ask("look")
 
     def watch(self) -> None:
@@ -134,28 +134,28 @@ class Server:
         self._ask("watch")
 
     def ticket(self, run: str) -> str:
-        """What lets a viewer read a run."""
+        """Return the ticket with which a viewer can read a run."""
         ticket: str = self._ask("ticket", run=run)["ticket"]
         return ticket
 
     def steps(self) -> list[tuple[int, float]]:
-        """When the steps since the last question were taken, in seconds since the epoch."""
+        """Return the steps since the last request, with the time of each in seconds since the epoch."""
         return [(step, at) for step, at in self._ask("steps")["steps"]]
 
     def pause(self) -> None:
-        """Let the training stand still."""
+        """Pause the training."""
         self._ask("pause")
 
     def resume(self) -> None:
-        """Let it go on."""
+        """Resume the training."""
         self._ask("resume")
 
     def pace(self, pace: float | None) -> None:
-        """Let it take so many steps a second; None is full speed."""
+        """Set the pace in steps a second; None is full pace."""
         self._ask("pace", pace=pace)
 
     def until_step(self, step: int, within: float = 600.0) -> None:
-        """Wait until so many steps are taken."""
+        """Wait until this step is reached."""
         began = time.perf_counter()
         while self.look()["step"] < step:
             if time.perf_counter() - began > within:

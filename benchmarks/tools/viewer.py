@@ -1,4 +1,4 @@
-"""A visitor without a browser: speaks Streamlit's protocol, and takes the stream of the run that is shown."""
+"""A visitor without a browser: uses Streamlit's protocol, and receives the stream of the run shown."""
 
 from __future__ import annotations
 
@@ -15,44 +15,44 @@ from websockets.asyncio.client import ClientConnection, connect
 from benchmarks.stream import Counted
 
 CACHED_FOR = 2
-"""Script runs for which a browser keeps large messages, to be sent only by their name."""
+"""Script runs for which a browser caches large messages, so that the server sends only their hash."""
 
 
 class Viewer:
-    """One browser session, counted.
+    """One browser session that counts its messages and errors.
 
     Args:
         address: of the server.
         query: of the page's link, such as "run=abc".
-        page: its name there, such as "explore"; by default the first one.
+        page: the name of the page in the address, such as "explore"; by default the first page.
     """
 
     def __init__(self, address: str, query: str = "", page: str = "") -> None:
         self._address = address.replace("http://", "ws://") + "/_stcore/stream"
         self.query = query
         self.headers: dict[str, str] = {}
-        """Sent with the handshake, besides the usual ones."""
+        """Headers that are added to the handshake."""
         self._page_name, self._page = page, ""
         self._widgets: dict[str, WidgetState] = {}
-        self._seen: dict[str, int] = {}  # names of large messages, and the script run they came with
+        self._seen: dict[str, int] = {}  # hashes of large messages, and the script run of each
         self._runs = 0
         self.painted = asyncio.Event()
-        """Set once a whole page has come."""
+        """Set once a whole page has been received."""
         self.answer_seconds: list[float] = []
-        """Seconds from each question for the page to its answer."""
+        """Seconds from each request for the page to its answer."""
         self._asked_at: float | None = None
         self.stream = Counted()
-        """What has come of the run that is shown, since `follow` was called."""
-        self._shown: dict[str, Any] = {}  # what the player was told last
+        """Messages about the run that is shown, since `follow` was called."""
+        self._shown: dict[str, Any] = {}  # the newest data of the player
         self.alerts: list[str] = []
-        """What boxes of warnings and errors have said."""
+        """Texts of warning and error boxes."""
         self.exceptions: list[Any] = []
-        """Boxes of exceptions; a page of ours shows none."""
+        """Exceptions that were shown; the app's pages show none."""
         self._buttons: dict[str, str] = {}  # key to the id of a button
         self._socket: ClientConnection | None = None
 
     async def watch(self) -> None:
-        """Open the page and follow it until cancelled."""
+        """Open the page and receive its messages until cancelled."""
         async with connect(
             self._address,
             subprotocols=["streamlit"],
@@ -68,25 +68,25 @@ class Viewer:
                 self._take(data)
 
     async def follow(self) -> None:
-        """Take the stream of the run that is shown now, until cancelled."""
+        """Receive the stream of the run that is shown now, until cancelled."""
         stream = self._address.replace("/_stcore/stream", f"/stream/{self._shown['run']}/news")
         await self.stream.watch(stream, self._shown["ticket"])
 
     async def ask(self) -> None:
-        """Have the page drawn once more, as a press on a button does."""
+        """Rerun the page, as a press on a button does."""
         assert self._socket is not None, "watch first"
         if self._asked_at is None:
             self._asked_at = time.perf_counter()
             await self._rerun(self._socket)
 
     async def press(self, key: str) -> None:
-        """Send what a press on a button sends, whether or not it can be pressed."""
+        """Send the message of a press on a button, even if the button is disabled."""
         assert self._socket is not None, "watch first"
         pressed = WidgetState(id=self._buttons[key], trigger_value=True)
         await self._rerun(self._socket, pressed=pressed)
 
     async def _rerun(self, socket: ClientConnection, pressed: WidgetState | None = None) -> None:
-        """Ask for the page."""
+        """Request the page."""
         message = BackMsg()
         asked = message.rerun_script
         asked.query_string = self.query
@@ -99,7 +99,7 @@ class Viewer:
         await socket.send(message.SerializeToString())
 
     def _take(self, data: bytes) -> None:
-        """Follow one message of the server."""
+        """Process one message of the server."""
         message = ForwardMsg.FromString(data)
         kind = message.WhichOneof("type") or ""
         if message.metadata.cacheable and not message.ref_hash:
@@ -116,7 +116,7 @@ class Viewer:
             self._finished()
 
     def _finished(self) -> None:
-        """A run of the script is over."""
+        """Process the end of a script run."""
         self._runs += 1
         self._seen = {name: run for name, run in self._seen.items() if self._runs - run <= CACHED_FOR}
         if self._asked_at is not None:
@@ -125,7 +125,7 @@ class Viewer:
         self.painted.set()
 
     def _note_widget(self, element: Any) -> None:
-        """A browser sends the value of every box back with each request."""
+        """Record an element; a browser returns the value of every widget with each request."""
         kind = element.WhichOneof("type")
         widget = getattr(element, kind)
         if kind == "button":

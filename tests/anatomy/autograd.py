@@ -1,4 +1,4 @@
-"""The truth about a step: its loss and gradient by torch's own functions, its boxes by parameters' names."""
+"""A reference for a step: loss and gradient by PyTorch's own functions, boxes by parameter names."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from transformer.tasks import task_of
 
 
 def kept(model, step, taken=NOTHING):
-    """The weights of a model as they are now."""
+    """Return a snapshot of the current weights of a model."""
     weights = {name: w.numpy().copy() for name, w in model.state_dict().items()}
     return Snapshot(step=step, source=weights, interventions=taken)
 
 
 def box_of(name, topology):
-    """The box of a parameter, from its name alone."""
+    """Return the box of a parameter, from its name alone."""
     first, *rest = name.split(".")
     if first in ("src_embedding", "tgt_embedding", "learned_positions"):
         begins = "decoder" if topology == "decoder-only" else "encoder"
@@ -36,7 +36,7 @@ def box_of(name, topology):
 
 
 def in_boxes(config, tensors):
-    """For each box the norm of one long row of numbers."""
+    """Return the norm of all numbers in each box, for approximate comparison."""
     rows = {}
     for name, tensor in tensors.items():
         rows.setdefault(box_of(name, config.model.topology), []).append(
@@ -46,7 +46,7 @@ def in_boxes(config, tensors):
 
 
 def by_autograd(config, snapshot):
-    """Loss per token, loss of each token and gradient of each parameter, in float64."""
+    """Return the mean loss, the loss of each token and the gradient of each parameter, in float64."""
     batch, smooth = task_of(config).batch(config.seed, snapshot.step), config.train.label_smoothing
     src, tgt_in, labels = map(torch.from_numpy, (batch.src, batch.tgt_in, batch.tgt_out))
     model = Transformer(config.model).double().eval()
@@ -61,5 +61,5 @@ def by_autograd(config, snapshot):
 
 
 def total(found):
-    """The norm of the gradient over all boxes."""
+    """Return the norm of the gradient over all boxes."""
     return math.hypot(*(box.gradient for box in found.boxes.values()))

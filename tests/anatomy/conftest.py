@@ -1,4 +1,4 @@
-"""The forward pass written out once more in plain numpy, and models with random weights to try it on."""
+"""An independent forward pass in plain NumPy, and models with random weights to compare it on."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ BASES = {
         positions="none", activation="gelu", embedding_scale="encoder", embedding_tables="one"
     ),
 }
-"""Between them every topology, placement and kind of norm, positions, scale, fill, activation and bias."""
+"""Together, every topology, placement and kind of norm, positions, scale, fill, activation and bias."""
 
 
 @pytest.fixture
 def made(fill):
-    """The configuration of a name in `BASES`, and a snapshot of random weights for it."""
+    """Return the configuration of a name in `BASES`, and a snapshot of random weights for it."""
 
     def make(name, interventions=NOTHING, **changes):
         config = completed(BASES[name].with_changes(**changes))
@@ -44,7 +44,7 @@ def made(fill):
 
 
 def softmax(scores):
-    """Over the last axis; NaN stays out and stays NaN."""
+    """Softmax over the last axis; NaN is ignored and stays NaN."""
     powers = np.exp(scores - np.nanmax(scores, axis=-1, keepdims=True))
     return powers / np.nansum(powers, axis=-1, keepdims=True)
 
@@ -60,7 +60,7 @@ def sinusoid(length, width):
 
 
 class Truth:
-    """Every number of a forward pass over one padded word, in float64, from nothing but the weights.
+    """Every number of a forward pass over one padded word, in float64, from the weights alone.
 
     Args:
         src: token ids that the encoder reads.
@@ -98,7 +98,7 @@ class Truth:
         return self.w[f"{name}.weight"] * centred / size + self.w[f"{name}.bias"]
 
     def residual(self, name, x, branch):
-        """The stream behind it, and what the branch read, gave, and what was normalised of it."""
+        """Return the stream after it, the input and the output of the branch, and what was normalised."""
         placement, norm = self.model.norm_placement, f"{name}.norm"
         reads = self.norm(norm, x) if placement == "pre" else x
         gave = branch(reads)
@@ -194,7 +194,7 @@ class Truth:
 
 @pytest.fixture
 def truth():
-    """The independent forward pass over the word of a trace."""
+    """Return the independent forward pass over the word of a trace."""
 
     def make(trace, snapshot, **masks):
         return Truth(trace.config, snapshot.weights, trace.src_ids, trace.tgt_ids, **masks)
@@ -204,7 +204,7 @@ def truth():
 
 @pytest.fixture
 def near():
-    """Assert that numbers are the same up to float32, measured by the largest of them."""
+    """Assert that numbers are equal to float32 precision, relative to the largest of them."""
 
     def check(found, expected):
         found, expected = np.asarray(found), np.asarray(expected)

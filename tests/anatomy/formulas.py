@@ -1,4 +1,4 @@
-"""A reader of the formulas of stages: what their printed numbers give."""
+"""A parser of printed formulas: the values that their printed numbers give."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PYTHON = {r"\cdot": "*", "e^": "exp", "10000^": "10000**", "10^": "10**", ")^2":
 
 
 def printed(numbers: str) -> tuple[float, float]:
-    """The value that a formula ends with, and half a unit of its last digit."""
+    """Return the value that a formula ends with, and half a unit of its last digit."""
     numbers = numbers.removesuffix(r" \end{aligned}")
     found = re.search(
         r"(?:=|\\approx) (-?[\d.]+)(?: \\cdot 10\^\{(-?\d+)\})?(?: \\quad .*)?$|10\^\{(-?\d+)\}$", numbers
@@ -25,7 +25,7 @@ def printed(numbers: str) -> tuple[float, float]:
 
 
 def _grouped(text: str, start: int) -> tuple[str, int]:
-    """What stands between the brace at `start` and the one that closes it, and the place behind that."""
+    """Return the text between the brace at `start` and its closing brace, and the index after that."""
     depth = 0
     for i in range(start, len(text)):
         depth += {"{": 1, "}": -1}.get(text[i], 0)
@@ -35,7 +35,7 @@ def _grouped(text: str, start: int) -> tuple[str, int]:
 
 
 def evaluated(text: str) -> float:
-    """The number that a formula of numbers alone stands for."""
+    """Return the value of a formula that consists of numbers alone."""
     text = NAMED.sub(r"\1", text).replace(r"\Big", "").replace(r"+ \dots", "")  # too small to count
     while (at := text.find(r"\frac")) >= 0:
         above, middle = _grouped(text, at + 5)
@@ -48,17 +48,17 @@ def evaluated(text: str) -> float:
 
 
 def _flowing(numbers: str) -> str:
-    """A formula as one line."""
+    """Return a formula as one line."""
     for sign in (r"\begin{aligned} ", r" \end{aligned}", r"\quad "):
         numbers = numbers.replace(sign, "")
     return numbers.replace(r" \\[0.4em] &", " ").replace("&", "")
 
 
 def assert_holds(numbers: str) -> int:
-    """From its printed numbers, every form of a formula gives the printed value to its last digit.
+    """Assert that the printed numbers of every form give the printed value to its last digit.
 
     Returns:
-        How many forms it has.
+        The number of forms.
     """
     text = _flowing(numbers)
     parts = re.split(r" = | \\approx ", text)

@@ -1,4 +1,4 @@
-"""The boxes of the picture hold the numbers of the real forward pass, and are packed for a browser."""
+"""The boxes of the picture contain the numbers of the real forward pass, packed for a browser."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def of_attention(numbers, pre, cross):
 
 
 def of_model(passed, expected):
-    """Every table of every box, from an independent forward pass."""
+    """Return every table of every box, from an independent forward pass."""
     model, found = passed.config.model, {}
     pre = model.norm_placement == "pre"
     for name, stack in expected.stacks.items():
@@ -67,7 +67,7 @@ def of_model(passed, expected):
 
 
 @pytest.mark.parametrize("name", BASES)
-def test_every_table_of_every_box_is_that_of_an_independent_forward_pass(name, made, truth, near):
+def test_every_table_of_every_box_equals_that_of_an_independent_forward_pass(name, made, truth, near):
     passed, snapshot = opened(made, name)
     assert "[PAD]" in passed.src_tokens
     expected_pass = truth(passed, snapshot)
@@ -90,7 +90,7 @@ def test_every_table_of_every_box_is_that_of_an_independent_forward_pass(name, m
 
 
 @pytest.mark.parametrize("name", BASES)
-def test_boxes_stand_in_the_order_of_the_forward_pass(name, made):
+def test_boxes_are_in_the_order_of_the_forward_pass(name, made):
     passed, _ = opened(made, name)
     found = boxes(passed)
     before = None
@@ -103,7 +103,7 @@ def test_boxes_stand_in_the_order_of_the_forward_pass(name, made):
 
 
 @pytest.mark.parametrize("name", BASES)
-def test_the_logit_lens_is_the_output_of_a_model_that_ends_behind_the_box(name, made, truth, near):
+def test_the_logit_lens_is_the_output_of_a_model_that_ends_after_the_box(name, made, truth, near):
     passed, snapshot = opened(made, name)
     expected = truth(passed, snapshot)
     writing = list(expected.stacks)[-1]
@@ -118,7 +118,7 @@ def test_the_logit_lens_is_the_output_of_a_model_that_ends_behind_the_box(name, 
     near(passed.written_after[last], expected.probabilities)
 
 
-def test_masks_are_told_apart(made):
+def test_mask_codes_distinguish_later_tokens_padding_and_blocks_by_hand(made):
     taken = Interventions(blocked=(Block(site="decoder.0.self", head=1, row=3, column=2),))
     passed, _ = opened(made, "default", taken)
     # [SOS] g o r f [PAD]...: row i reads columns 0 to i, and no column beyond 4 is a letter.
@@ -132,7 +132,7 @@ def test_masks_are_told_apart(made):
     assert np.array_equal(found[1], codes)
 
 
-def test_a_box_names_the_masks_that_are_on_in_it(made):
+def test_a_box_names_the_masks_that_apply_to_it(made):
     passed, _ = opened(made, "default", Interventions(masks=(("padding", False),)))
     sentences = {box.name: box.sentence for box in boxes(passed)}
     assert "block" not in sentences["encoder.0"] + sentences["decoder.0.cross"]
@@ -151,7 +151,7 @@ def test_a_head_that_was_switched_off_is_named_and_joined_as_zeros(made):
 
 
 @pytest.mark.parametrize("name", BASES)
-def test_a_packed_pass_is_its_line_and_all_numbers_behind_it(name, made):
+def test_a_packed_pass_is_a_line_of_json_followed_by_all_numbers(name, made):
     passed, _ = opened(made, name)
     line, _, body = packed(passed, 7, word="frog").partition(b"\n")
     head, numbers, at = json.loads(line), np.frombuffer(body, dtype="<f4"), 0
@@ -169,7 +169,7 @@ def test_a_packed_pass_is_its_line_and_all_numbers_behind_it(name, made):
     assert at == len(numbers)
 
 
-def test_a_trained_models_box_names_the_right_token(half_trained):
+def test_the_logit_lens_of_a_trained_model_names_the_right_token(half_trained):
     weights = {name: w.numpy().copy() for name, w in half_trained.model.state_dict().items()}
     passed = trace(half_trained.config, Snapshot(step=130, source=weights), "ox")
     head = json.loads(packed(passed, 130).partition(b"\n")[0])

@@ -1,4 +1,4 @@
-"""What a step changed is what autograd, subtraction and the training itself say that it changed."""
+"""The change of a step equals what autograd, subtraction and the training itself report."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SIZES |= {"dropout": 0.0, "label_smoothing": 0.2, "clip": 0.05}
 BASES = {name: RECIPES[name].small for name in ("default", "bloem", "lin", "torres")}
 BASES["decoder alone"] = with_topology(RECIPES["default"].small, "decoder-only")
 CONFIGS = {name: completed(config.with_changes(**SIZES)) for name, config in BASES.items()}
-"""Every topology, placement and kind of norm and fill, one table, learned positions, [PAD] seen."""
+"""Every topology, placement and kind of norm and fill, one table, learned positions, unmasked [PAD]."""
 BOXES = {
     "encoder-decoder": "encoder.embedding encoder.0 encoder.0.feed_forward encoder.output decoder.embedding "
     "decoder.0.self decoder.0.cross decoder.0.feed_forward "
@@ -43,7 +43,7 @@ def config(request):
 
 @pytest.fixture
 def pair(fill):
-    """Random weights of steps 7 and 8."""
+    """Return snapshots of random weights for steps 7 and 8."""
 
     def make(config, deviation=0.3):
         return [kept(fill(Transformer(config.model), sd), step) for sd, step in ((deviation, 7), (0.2, 8))]
@@ -51,7 +51,7 @@ def pair(fill):
     return make
 
 
-def test_losses_and_gradient_are_those_of_autograd(config, pair):
+def test_losses_and_gradients_equal_those_of_autograd(config, pair):
     shots = pair(config)
     loss, each, gradients = by_autograd(config, shots[0])
     found = step_change(config, *shots)
@@ -62,7 +62,7 @@ def test_losses_and_gradient_are_those_of_autograd(config, pair):
     assert (more.n_rows, len(more.rows)) == (7, 4)
 
 
-def test_the_update_is_the_difference_of_the_kept_weights(config, pair):
+def test_the_update_is_the_difference_of_the_two_snapshots(config, pair):
     before, after = pair(config)
     names = [name for name, _ in Transformer(config.model).named_parameters()]
     boxes = step_change(config, before, after).boxes
@@ -74,7 +74,7 @@ def test_the_update_is_the_difference_of_the_kept_weights(config, pair):
     assert BoxChange(gradient=1.0, update=2.0, weight=0.0).ratio == 0.0
 
 
-def test_it_says_what_the_training_reports_and_asking_changes_no_bit_of_that(config, losses):
+def test_the_change_equals_what_the_training_reports_and_does_not_affect_the_training(config, losses):
     state = TrainState.begin(config)
     before, reported = kept(state.model, 0), []
     for report in train(state):
@@ -88,7 +88,7 @@ def test_it_says_what_the_training_reports_and_asking_changes_no_bit_of_that(con
     assert len(reported) == 6
 
 
-def test_what_was_taken_away_in_that_step_is_taken_away_here(changed_midway):
+def test_the_change_of_a_step_applies_the_interventions_of_that_step(changed_midway):
     config = CONFIGS["default"]
     view = changed_midway(Run(config, words=("banana",)), 3, TAKEN)
     at = {one.step: one for one in view.snapshots}
@@ -101,7 +101,7 @@ def test_what_was_taken_away_in_that_step_is_taken_away_here(changed_midway):
         step_change(config, wrong, at[2])
 
 
-def test_each_loss_stands_at_its_token_of_a_pair_of_the_batch(config, pair):
+def test_each_loss_belongs_to_its_token_of_a_pair_of_the_batch(config, pair):
     found = step_change(config, *pair(config))
     pairs = task_of(config).pairs(config.seed, 7)
     assert len({len(one.source) for one in pairs}) > 1, "the batch must be padded"
@@ -122,12 +122,12 @@ def test_every_parameter_is_in_one_box(recipe, topology):
 
 
 @pytest.mark.parametrize("topology", BOXES)
-def test_boxes_stand_in_the_order_of_the_pass(topology):
+def test_boxes_are_in_the_order_of_the_pass(topology):
     config = with_topology(CONFIGS["default"], topology).with_changes(n_decoder_layers=2)
     assert [*boxes_of(Transformer(config.model))] == BOXES[topology].split()
 
 
-def test_steps_that_do_not_follow_each_other_are_refused(pair):
+def test_snapshots_of_steps_that_are_not_consecutive_are_refused(pair):
     config = CONFIGS["default"]
     (before, after), said = pair(config), "^The weights of step 8 are not kept, so the change from step 7 can"
     for step in (6, 7, 9):
@@ -135,7 +135,7 @@ def test_steps_that_do_not_follow_each_other_are_refused(pair):
             step_change(config, before, dataclasses.replace(after, step=step))
 
 
-def test_what_it_leaves_out_is_said_and_the_same_step_is_computed_once(pair):
+def test_the_change_names_what_it_leaves_out_and_is_computed_once(pair):
     config, shots = CONFIGS["default"], pair(CONFIGS["default"])
     both = config.with_changes(dropout=0.4, precision="bfloat16")
     assert step_change(config, *shots) is step_change(config, *shots)
@@ -145,6 +145,6 @@ def test_what_it_leaves_out_is_said_and_the_same_step_is_computed_once(pair):
     assert step_change(both, *shots).loss == step_change(config, *shots).loss
 
 
-def test_numbers_beyond_a_float32_say_that_the_training_has_diverged(pair):
+def test_numbers_beyond_float32_are_refused_as_a_diverged_training(pair):
     with pytest.raises(InputError, match="^The numbers of the model of step 7 are not finite"):
         step_change(CONFIGS["default"], *pair(CONFIGS["default"], 1e28))

@@ -1,4 +1,4 @@
-"""Explanations of cells: every printed number gives the printed result."""
+"""Explanations of cells: the printed numbers give the printed result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CELLS = ((0, 0, 0), (1, 2, 5), (1, 3, 1), (99, 99, 99))
 
 
 def every_cell(passed):
-    """Every table with some of its cells: its key, what explains it, and the number that it shows."""
+    """Yield some cells of every table: the key of the table, the explanation and the displayed number."""
     for box in boxes(passed):
         for table in box.tables:
             for places in CELLS:
@@ -60,12 +60,12 @@ def test_formulas_end_with_the_number_of_the_cell_hold_to_the_last_digit_and_fit
     assert held > 4 * len(boxes(passed))
 
 
-def test_every_formula_has_its_table(made):
+def test_every_table_has_its_formula(made):
     tables = {table.key for name in BASES for box in boxes(opened(made, name)[0]) for table in box.tables}
     assert tables == MAKERS.keys()
 
 
-def test_a_blocked_cell_says_which_mask_blocks_it(made):
+def test_the_explanation_of_a_blocked_cell_names_the_mask_that_blocks_it(made):
     taken = Interventions(blocked=(Block(site="decoder.0.self", head=1, row=3, column=2),))
     passed, _ = opened(made, "default", taken)
 
@@ -81,21 +81,21 @@ def test_a_blocked_cell_says_which_mask_blocks_it(made):
     assert weights.numbers.endswith("= 0")
 
 
-def test_a_head_that_is_switched_off_is_said_to_be(made):
+def test_the_explanation_of_a_switched_off_head_states_that_it_is_switched_off(made):
     passed, _ = opened(made, "default", Interventions(ablated=(("decoder.0.cross", 1),)))
     assert "switched off" in explained(passed, "decoder.0.cross", "mixed", 1, 0, 0).sentence
     assert "switched off" not in explained(passed, "decoder.0.cross", "mixed", 0, 0, 0).sentence
     assert "switched off" in explained(passed, "decoder.0.cross", "joined", 0, 0, 9).sentence
 
 
-def test_what_is_not_there_cannot_be_explained(made):
+def test_a_table_that_does_not_exist_is_refused(made):
     passed, _ = opened(made, "bloem")
     for box, table in (("decoder.0.self", "weights"), ("encoder.0", "memory"), ("", "")):
         with pytest.raises(InputError, match="choose a cell of the picture"):
             explained(passed, box, table, 0, 0, 0)
 
 
-def test_a_softmax_is_taken_over_what_may_be_read(made):
+def test_a_softmax_is_taken_over_open_cells_alone(made):
     passed, _ = opened(made, "default")
     scores = passed.attentions["decoder.0.self"].scores[1, 2, :3].astype(np.float64)
     found = explained(passed, "decoder.0.self", "weights", 1, 2, 1)

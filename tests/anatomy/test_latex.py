@@ -14,7 +14,7 @@ from transformer.anatomy import latex
 from transformer.anatomy.latex import Digits, broken_formula, broken_numbers, width
 
 
-def test_the_reader_of_formulas_reads_and_evaluates_them():
+def test_the_parser_reads_and_evaluates_formulas():
     assert printed(r"a = \frac{1}{2} \approx -0.512")[0] == -0.512
     assert printed(r"a = 2 \cdot 10^{3} \approx 1.25 \cdot 10^{-4}")[0] == pytest.approx(1.25e-4)
     assert printed(r"m = 0 \quad \text{(open)}")[0] == 0
@@ -28,7 +28,7 @@ def test_the_reader_of_formulas_reads_and_evaluates_them():
     )
 
 
-def test_the_numbers_of_the_post_norm_are_those_of_the_sum():
+def test_the_formula_of_a_post_norm_uses_the_numbers_of_the_sum():
     # x = (1, 2, 3), a = (1, 1, 1): the sum is (2, 3, 4), its mean 3, its variance 2/3.
     one = Digits()(1.0)
     x, gain, bias = np.array([2.0, 3.0, 4.0]), np.ones(3), np.zeros(3)
@@ -58,7 +58,7 @@ def test_numbers_get_more_digits_until_their_formula_holds():
     assert text.endswith(r"\approx -0.026")
 
 
-def test_a_steep_softmax_is_written_less_its_largest_exponent():
+def test_a_softmax_of_large_scores_is_written_relative_to_the_largest_exponent():
     both = [one.text for one in latex.share(Digits(), np.array([0.0, 1.0]), 1)]
     assert both == [r"\frac{e^{1}}{e^{0} + e^{1}}", r"\frac{2.718}{3.718}"]
     steep = " = ".join(one.text for one in latex.share(Digits(), np.array([900.0, 901.0]), 0))
@@ -84,7 +84,7 @@ def test_numbers_have_as_many_digits_as_their_size_needs(value, shown):
 
 
 @pytest.mark.parametrize("token", ["a_b", "50%", "{x}", "#1", "a^b", "x\\y", "~", "好"])
-def test_any_token_can_stand_in_a_formula(token):
+def test_any_token_can_appear_in_a_formula(token):
     shown = latex.text(token)
     inside = shown.removeprefix(r"\text{").removesuffix("}")
     bare = re.sub(r"\\(text\w+\{\}|[{}$&#_%])", "", inside)

@@ -1,4 +1,4 @@
-"""A trace holds what the model computed and was asked; test_boxes.py compares its numbers one by one."""
+"""A trace contains the question and the model's numbers; test_boxes.py compares these one by one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BESIDE = ("playground", "ox")
 
 
 @pytest.mark.parametrize("name", BASES)
-def test_it_is_what_the_asked_model_says_with_the_right_letters(name, made):
+def test_a_trace_equals_the_teacher_forced_reading_of_the_asked_model(name, made):
     config, snapshot = made(name)
     passed = trace(config, snapshot, "banana")
     answer = asked(config, snapshot).answer("banana")
@@ -42,7 +42,7 @@ def test_a_word_is_cleaned_and_checked_like_any_question(made):
         trace(config, snapshot, "ox", ("x" * 25,))
 
 
-def test_longer_words_beside_it_fill_a_word_up_and_change_nothing_where_padding_is_hidden(made):
+def test_longer_words_beside_a_word_pad_it_and_change_nothing_where_padding_is_masked(made):
     config, snapshot = made("default")
     alone, beside = trace(config, snapshot, "frog"), trace(config, snapshot, "frog", BESIDE)
     assert beside.src_tokens == (*alone.src_tokens, *["[PAD]"] * 6)
@@ -52,7 +52,7 @@ def test_longer_words_beside_it_fill_a_word_up_and_change_nothing_where_padding_
     np.testing.assert_allclose(beside.logits[: len(alone.logits)], alone.logits, atol=1e-4)
 
 
-def test_padding_that_is_not_hidden_changes_the_numbers_and_is_as_long_as_in_training(made):
+def test_unmasked_padding_changes_the_numbers_and_is_as_long_as_in_training(made):
     config, snapshot = made("lin")
     longest = config.train.max_letters
     alone = trace(config, snapshot, "frog")
@@ -63,7 +63,7 @@ def test_padding_that_is_not_hidden_changes_the_numbers_and_is_as_long_as_in_tra
     assert np.abs(longer.logits[: len(alone.logits)] - alone.logits).max() > 0.01
 
 
-def test_what_was_taken_away_at_that_step_is_taken_away_here(made, truth, near):
+def test_a_trace_applies_the_interventions_of_its_snapshot(made, truth, near):
     taken = Interventions(
         ablated=(("decoder.0.cross", 1),),
         blocked=(Block(site="encoder.0", head=2, row=3, column=1),),
@@ -83,21 +83,21 @@ def test_what_was_taken_away_at_that_step_is_taken_away_here(made, truth, near):
     near(passed.attentions["decoder.0.self"].query, untouched.sites["decoder.0.self"]["query"])
 
 
-def test_a_block_that_would_leave_a_row_nothing_is_refused(made):
+def test_a_block_that_would_close_a_whole_row_is_refused(made):
     taken = Interventions(blocked=(Block(site="decoder.0.self", row=0, column=0),))
     config, snapshot = made("default", taken)
     with pytest.raises(InputError, match="Leave it at least one"):
         trace(config, snapshot, "frog")
 
 
-def test_the_same_question_is_computed_once_and_another_snapshot_anew(made):
+def test_the_same_question_is_computed_once_for_each_snapshot(made):
     config, snapshot = made("default")
     assert trace(config, snapshot, "frog") is trace(config, snapshot, "frog")
     other = dataclasses.replace(snapshot, step=8)
     assert trace(config, other, "frog") is not trace(config, snapshot, "frog")
 
 
-def test_a_pass_that_leaves_the_numbers_of_a_float32_says_that_the_training_has_diverged(made):
+def test_a_pass_with_numbers_beyond_float32_is_refused_as_a_diverged_training(made):
     config, snapshot = made("default")
     weights = {name: array * np.float32(1e30) for name, array in snapshot.weights.items()}
     assert all(np.isfinite(array).all() for array in weights.values())

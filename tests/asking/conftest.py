@@ -1,4 +1,4 @@
-"""Models to ask, and the steps that they are of."""
+"""Models to ask, snapshots of them, and single reference passes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from transformer.interventions import NOTHING, Interventions
 from transformer.recording.tape import record
 from transformer.recording.weights import Snapshot
 
-WORDS = ("frog", "q", "ox", "kayak")  # kayak is longer than what the half-trained model has learned
+WORDS = ("frog", "q", "ox", "kayak")  # kayak is longer than the training words of the half-trained model
 
 
 def snapshot_of(state, step=None, interventions=NOTHING):
@@ -19,7 +19,7 @@ def snapshot_of(state, step=None, interventions=NOTHING):
 
 
 def one_pass(state, src, tgt):
-    """Probabilities (T, V) and maps of a pass over one word, [SOS] and letters as text."""
+    """Return probabilities (T, V) and maps of a pass over one word, given as displayed tokens."""
     with record(state.model) as tape:
         logits = state.model(torch.tensor([ids_of(state, src)]), torch.tensor([ids_of(state, tgt)]))[0]
     return logits.softmax(-1).numpy(), {site: weights[0] for site, weights in tape.weights.items()}

@@ -1,4 +1,4 @@
-"""Asking any word at any step: what the recorder saw, without the training ever noticing."""
+"""Asking any word at any step gives what was recorded and does not affect the training."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from transformer.training.state import TrainState
 
 @pytest.fixture(scope="module")
 def finished(tiny_run):
-    """A run of 60 steps with frames and weights of each; the model wrote by itself at every twentieth."""
+    """A finished run of 60 steps with a frame and a snapshot of each; the model wrote every 20 steps."""
     run = Run(tiny_run.with_changes(steps=60, evaluate_every=20), words=("frog", "ox", "robin"))
     run.start()
     assert run.wait(60)
@@ -34,7 +34,7 @@ def finished(tiny_run):
 
 
 @pytest.mark.parametrize("step", [0, 3, 20, 40, 60])
-def test_the_maps_of_an_old_step_come_again_from_its_snapshot(finished, step):
+def test_the_maps_of_an_old_step_are_reproduced_from_its_snapshot(finished, step):
     frame, snapshot = finished.frame_at(step), finished.snapshot_at(step)
     assert frame.step == snapshot.step == step
     model = asked(finished.config, snapshot)
@@ -71,7 +71,7 @@ def test_scores_and_right_words_are_those_of_the_frame_of_that_step(finished):
 
 
 @pytest.mark.parametrize("word", [*WORDS, "cab", "dizz", "banana"])
-def test_a_word_is_read_with_the_right_letters_and_with_those_that_it_writes(half_trained, half_asked, word):
+def test_a_word_is_read_teacher_forced_and_free_running(half_trained, half_asked, word):
     answer, tokenizer = half_asked.answer(f" {word.upper()}"), half_trained.task.tgt_tokenizer
     assert answer.question == half_trained.task.question(word)
     written = by_hand(half_trained, word)
@@ -87,12 +87,12 @@ def test_a_word_is_read_with_the_right_letters_and_with_those_that_it_writes(hal
     assert answer.free.predicted[: len(written)] == tuple(written)
 
 
-def test_there_are_right_and_wrong_answers_among_those_words(half_asked):
+def test_the_test_words_get_right_and_wrong_answers(half_asked):
     assert {half_asked.answer(word).right for word in WORDS} == {True, False}
 
 
 def by_hand(state, word):
-    """What the model writes for a word, by whole passes: its tokens up to [EOS], which is the last."""
+    """Return the tokens that the model writes for a word, up to and with [EOS], by whole passes."""
     src, tgt = torch.tensor(state.task.src_tokenizer.encode([word])), torch.tensor([[1]])
     written = []
     for _ in range(len(word) + 4):
@@ -127,7 +127,7 @@ def test_the_report_by_length_equals_a_slow_count_of_letters(half_trained, half_
     assert report.exact[0] > report.exact[-1]
 
 
-def test_a_word_that_does_not_stop_is_not_right_though_every_letter_is(half_trained):
+def test_an_answer_that_does_not_stop_is_wrong_even_if_every_letter_is_right(half_trained):
     snapshot = snapshot_of(half_trained)
     snapshot.weights["to_logits.bias"][half_trained.task.tgt_tokenizer.eos_id] = -1e9
     report = Asked(half_trained.config, snapshot, NOTHING).by_length
@@ -135,10 +135,10 @@ def test_a_word_that_does_not_stop_is_not_right_though_every_letter_is(half_trai
     assert report.exact.tolist() == [0.0] * 6
 
 
-def test_losses_are_bit_equal_with_and_without_questions_in_between(tiny, losses):
+def test_losses_are_bit_identical_with_and_without_questions_in_between(tiny, losses):
     config, found = tiny(dropout=0.3, steps=4, evaluate_every=2), []
     state = TrainState.begin(config)
-    torch.rand(1)  # so that a seed set by someone cannot happen to be the state of before
+    torch.rand(1)  # so that setting a seed cannot restore the same state
     before = torch.get_rng_state(), np.random.get_state()[1].copy()
     taken = Interventions(ablated=(("decoder.0.cross", 1),))
     for report in train(state):
@@ -154,7 +154,7 @@ def test_losses_are_bit_equal_with_and_without_questions_in_between(tiny, losses
     assert found == losses(config)
 
 
-def test_a_snapshot_is_not_moved_by_what_is_asked_of_it_nor_by_training_on(tiny):
+def test_a_snapshot_is_changed_neither_by_questions_nor_by_further_training(tiny):
     state = TrainState.begin(tiny())
     snapshot = snapshot_of(state)
     kept = {name: w.copy() for name, w in snapshot.weights.items()}
@@ -183,7 +183,7 @@ def test_threads_that_ask_one_model_at_once_get_the_same_answers(half_trained):
             np.testing.assert_array_equal(answer.forced.maps[site], maps)
 
 
-def test_one_model_is_built_for_as_long_as_it_is_asked_for(half_trained):
+def test_one_model_is_built_for_each_snapshot_and_its_interventions(half_trained):
     snapshot = snapshot_of(half_trained)
     taken = Interventions(ablated=(("encoder.0", 1),))
     one = asked(half_trained.config, snapshot)
@@ -193,7 +193,7 @@ def test_one_model_is_built_for_as_long_as_it_is_asked_for(half_trained):
     assert asked(half_trained.config, snapshot, Interventions(ablated=(("encoder.0", 1),))) is other
 
 
-def test_blocked_cells_have_no_number_and_what_is_left_is_shared_out_anew(ask_without, half_asked):
+def test_blocked_cells_are_nan_and_the_other_weights_of_a_row_sum_to_1(ask_without, half_asked):
     model = ask_without(
         Block(site="encoder.0", head=1, row=2, column=3),
         Block(site="decoder.0.self", token="o", row=4),
@@ -210,7 +210,7 @@ def test_blocked_cells_have_no_number_and_what_is_left_is_shared_out_anew(ask_wi
     for site, weights in maps.items():
         assert np.array_equal(np.isnan(weights), closed[site])
         np.testing.assert_allclose(np.nansum(weights, axis=-1), 1.0, atol=1e-5)
-    first = plain["encoder.0"].copy()  # nothing stands before it
+    first = plain["encoder.0"].copy()  # no earlier layer changes its input
     first[1, 2, 3] = 0.0
     first[1, 2] /= first[1, 2].sum()
     np.testing.assert_allclose(np.nan_to_num(maps["encoder.0"]), first, atol=1e-5)
@@ -218,7 +218,7 @@ def test_blocked_cells_have_no_number_and_what_is_left_is_shared_out_anew(ask_wi
     assert half_asked.answer("oxford").interventions == NOTHING
 
 
-def test_taking_a_head_away_is_felt_in_every_answer(half_trained, half_asked):
+def test_switching_a_head_off_affects_every_result(half_trained, half_asked):
     weights = {name: w.numpy().copy() for name, w in half_trained.model.state_dict().items()}
     weights["decoder.0.cross_attention.to_output.weight"][:, :16] = 0.0  # head 1 of 2, width 32
     by_weights = Asked(half_trained.config, Snapshot(step=130, source=weights), NOTHING)
@@ -235,7 +235,7 @@ def test_taking_a_head_away_is_felt_in_every_answer(half_trained, half_asked):
             np.testing.assert_allclose(without.head_scores[site][name], values, atol=1e-5)
 
 
-def test_what_was_taken_away_in_the_run_is_given_back_unless_asked_for(half_trained, half_asked):
+def test_the_interventions_of_a_run_are_applied_only_on_request(half_trained, half_asked):
     taken = Interventions(ablated=(("decoder.0.cross", 0), ("decoder.0.cross", 1)))
     snapshot = snapshot_of(half_trained, interventions=taken)
     whole, less = asked(half_trained.config, snapshot), asked(half_trained.config, snapshot, taken)
@@ -253,13 +253,13 @@ def test_what_was_taken_away_in_the_run_is_given_back_unless_asked_for(half_trai
     ],
     ids=["site", "head", "row"],
 )
-def test_what_cannot_be_taken_away_from_a_word_is_refused(half_trained, taken, named):
+def test_interventions_that_do_not_fit_the_model_or_the_word_are_refused(half_trained, taken, named):
     with pytest.raises(InputError, match=named):
         Asked(half_trained.config, snapshot_of(half_trained), taken).answer("frog")
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf])
-def test_a_model_whose_weights_are_not_finite_says_so(half_trained, number):
+def test_weights_that_are_not_finite_are_refused(half_trained, number):
     weights = {name: array.copy() for name, array in snapshot_of(half_trained).weights.items()}
     next(iter(weights.values())).flat[3] = number
     with pytest.raises(InputError, match="^The numbers of the model of step 7 are not finite: the training"):

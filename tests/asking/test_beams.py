@@ -1,4 +1,4 @@
-"""Beams that are asked for, and a run that answers with them everywhere."""
+"""Beam search on request, and in every answer of a run that is set to it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def asked_with_beams(half_trained):
     return Asked(config, snapshot_of(half_trained), NOTHING)
 
 
-def test_beams_are_those_of_the_task_s_word_and_as_many_as_are_asked_for(half_asked):
+def test_beams_belong_to_the_cleaned_word_and_have_the_requested_width(half_asked):
     for word in WORDS:
         found = half_asked.beams(word.upper() + " ", 3, 0.25)
         assert (found.step, found.question.text) == (half_asked.step, word)
@@ -33,7 +33,7 @@ def test_beams_are_those_of_the_task_s_word_and_as_many_as_are_asked_for(half_as
         assert not one.found_more
 
 
-def test_the_same_beams_are_searched_for_once_and_not_kept_without_end(half_asked):
+def test_the_same_search_runs_once_and_old_searches_are_discarded(half_asked):
     first = half_asked.beams("robin", 2, 0.5)
     assert half_asked.beams("robin", 2, 0.5) is first
     others = [("robin", 3, 0.5), ("robin", 2, 0.25), ("heron", 2, 0.5)]
@@ -49,18 +49,18 @@ def test_the_same_beams_are_searched_for_once_and_not_kept_without_end(half_aske
     ("word", "width", "penalty", "named"),
     [("frog", 17, 0.6, "beam_width=17"), ("frog", 4, -0.1, "length_penalty=-0.1"), ("猫", 4, 0.6, "“猫”")],
 )
-def test_beams_that_cannot_be_searched_for_are_refused(half_asked, word, width, penalty, named):
+def test_invalid_words_and_settings_of_beam_search_are_refused(half_asked, word, width, penalty, named):
     with pytest.raises(InputError, match=named):
         half_asked.beams(word, width, penalty)
 
 
-def test_what_is_taken_away_is_felt_in_the_search(half_asked, ask_without):
+def test_interventions_affect_the_search(half_asked, ask_without):
     heads = tuple((f"decoder.0.{kind}", head) for kind in ("cross", "self") for head in (0, 1))
     without = ask_without(ablated=heads)
     assert without.beams("frog", 4, 0.6).tree != half_asked.beams("frog", 4, 0.6).tree
 
 
-def test_a_run_that_is_set_to_beams_answers_with_them_everywhere(half_trained, half_asked, asked_with_beams):
+def test_a_run_that_is_set_to_beams_uses_them_for_every_answer(half_trained, half_asked, asked_with_beams):
     words = half_trained.task.held_out()[:60]
     recorder = Recorder(half_trained.model, half_trained.task, Decoding(4, 0.6))
     differing = 0
@@ -68,7 +68,7 @@ def test_a_run_that_is_set_to_beams_answers_with_them_everywhere(half_trained, h
         found, answer = asked_with_beams.beams(word, 4, 0.6), asked_with_beams.answer(word)
         best = found.outputs[0]
         assert (answer.output, answer.stopped, answer.right) == (best.text, best.stopped, best.right)
-        # The letters that it has read, and each in the place where it was written.
+        # The letters of the best beam, each at the place where it was written.
         end = ("[EOS]",) if answer.stopped else ()
         assert answer.free.written == (*answer.output, *end)
         assert answer.free.tgt_tokens == ("[SOS]", *answer.output)
@@ -77,7 +77,7 @@ def test_a_run_that_is_set_to_beams_answers_with_them_everywhere(half_trained, h
     assert differing, "somewhere it must have gone through a letter that was not the likeliest"
     written = recorder.write(0).by_word
     same = sum(written[word].text == asked_with_beams.answer(word).output for word in words)
-    assert same >= len(words) - 2  # the limit is that of the longest in the batch
+    assert same >= len(words) - 2  # the limit is that of the longest word in the batch
     right, n = asked_with_beams.exact
     every = half_trained.task.held_out()[:n]
     assert right == sum(spell(half_trained.model, half_trained.task, every, decoding=Decoding(4, 0.6)).exact)

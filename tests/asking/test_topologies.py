@@ -1,4 +1,4 @@
-"""Every topology is asked, with each mask off as well: what is read is what is shown."""
+"""Questions to every topology, with masks on and off: what is displayed is what was computed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TOPOLOGIES = ["encoder-decoder", "encoder-only", "decoder-only"]
 
 @pytest.fixture
 def random_model(tiny, fill):
-    """A model of a topology with random weights, and one to ask."""
+    """Return a training state with random weights, and its model to ask."""
 
     def make(taken=NOTHING, *, ends=None, **settings):
         state = TrainState.begin(tiny(**settings))
@@ -37,7 +37,7 @@ def random_model(tiny, fill):
     return make
 
 
-def test_an_encoder_alone_is_read_once_and_writes_in_the_place_of_each_letter(random_model):
+def test_an_encoder_alone_needs_one_pass_and_writes_at_the_place_of_each_letter(random_model):
     state, model = random_model(topology="encoder-only")
     answer = model.answer("robin")
     tokens = ("[SOS]", *"robin", "[EOS]")
@@ -80,8 +80,8 @@ def test_one_sequence_is_read_with_the_right_answer_or_with_the_model_s_own(rand
 @pytest.mark.parametrize("topology", ["encoder-decoder", "decoder-only"])
 @pytest.mark.parametrize("how", ["configured", "switched"])
 @pytest.mark.parametrize("ends", [None, -1e9])
-def test_without_the_causal_mask_each_row_is_as_it_was_when_it_wrote(random_model, topology, how, ends):
-    """Written out token by token: at each, what there is so far is read anew, and its last row writes."""
+def test_without_the_causal_mask_each_row_is_shown_as_it_was_when_it_wrote(random_model, topology, how, ends):
+    """Reference: for each token, the tokens so far are read again, and their last row writes."""
     off = Interventions(masks=(("causal", False),))
     settings = {"topology": topology} | ({"causal_mask": False} if how == "configured" else {})
     state, model = random_model(off if how == "switched" else NOTHING, ends=ends, **settings)
@@ -99,7 +99,7 @@ def test_without_the_causal_mask_each_row_is_as_it_was_when_it_wrote(random_mode
             if site == "encoder.0":
                 np.testing.assert_allclose(free.maps[site], expected, atol=1e-5)
                 continue
-            # The rows of the question have been read first with the prompt; later they would read on.
+            # Rows of the question are those of the first pass; in later passes they would attend to more.
             for i in range(row + 1) if row == first else [row]:
                 shown = free.maps[site][:, i]
                 np.testing.assert_allclose(shown[:, : expected.shape[2]], expected[:, i], atol=1e-5)
@@ -118,7 +118,7 @@ def test_without_the_causal_mask_each_row_is_as_it_was_when_it_wrote(random_mode
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 @pytest.mark.parametrize("causal", [True, False])
-def test_the_longest_word_is_answered_by_a_model_that_never_stops(random_model, topology, causal):
+def test_a_model_that_never_stops_answers_the_longest_word(random_model, topology, causal):
     _, model = random_model(topology=topology, causal_mask=causal, ends=-1e9)
     answer = model.answer("abcdefghij")  # twice the five letters trained on
     assert not answer.stopped
@@ -128,7 +128,7 @@ def test_the_longest_word_is_answered_by_a_model_that_never_stops(random_model, 
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_reports_of_every_topology_are_those_of_words_asked_one_by_one(random_model, topology):
+def test_reports_of_every_topology_equal_those_of_words_asked_one_by_one(random_model, topology):
     state, model = random_model(topology=topology)
     words = state.task.corpus.words_of_length(2, 25)
     right = [model.answer(word) for word in words]
@@ -142,10 +142,8 @@ def test_reports_of_every_topology_are_those_of_words_asked_one_by_one(random_mo
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_a_snapshot_whose_masks_were_switched_is_asked_with_the_masks_of_its_configuration(
-    random_model, topology
-):
-    """Unless what was taken away then is asked for too."""
+def test_a_snapshot_with_switched_masks_is_asked_with_the_masks_of_its_configuration(random_model, topology):
+    """The switched masks apply only on request."""
     default = topology != "encoder-only"
     switched = Interventions(masks=(("causal", not default),))
     state, plain = random_model(topology=topology)
@@ -163,7 +161,7 @@ def test_a_snapshot_whose_masks_were_switched_is_asked_with_the_masks_of_its_con
 
 @pytest.fixture(scope="module")
 def seeing_padding():
-    """A model without a padding mask, trained until it writes words of every length: it knows one length."""
+    """A model without a padding mask, trained on words that are padded to one length."""
     sizes = {"n_encoder_layers": 1, "n_decoder_layers": 1, "d_model": 32, "n_heads": 4, "batch_size": 48}
     config = RunConfig(seed=1).with_changes(
         padding_mask=False, max_letters=5, steps=180, evaluate_every=1000, **sizes
@@ -175,11 +173,11 @@ def seeing_padding():
     return state, Snapshot(step=180, source=weights)
 
 
-def test_a_model_that_sees_its_padding_is_asked_every_word_as_it_was_trained(seeing_padding):
+def test_a_model_without_a_padding_mask_is_asked_with_the_padding_of_its_training(seeing_padding):
     state, snapshot = seeing_padding
     report = asked(state.config, snapshot).by_length
     trained = [exact for n, exact in zip(report.lengths, report.exact, strict=True) if 3 <= n <= 5]
-    assert min(trained) > 0.5  # asked without their padding none of the shorter ones would be right
+    assert min(trained) > 0.5  # without padding, no shorter word would be answered right
 
 
 def test_watch_ask_and_look_inside_show_the_same_map_of_a_word(seeing_padding):

@@ -1,4 +1,4 @@
-"""The real app on a free port, and a real Chromium that looks at it."""
+"""Fixtures of the browser tests: the real app on a free port, and a real Chromium that opens it."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ SOCKETS = """{
     }
   };
 }"""
-"""Keeps all sockets of a page where a test finds them, counts their messages, and takes what a deaf page is
-sent."""
+"""Keeps all sockets of a page in `window.sockets`, counts their messages, and drops the messages received by
+sockets whose address matches `window.deaf`."""
 FAST = "/?steps=5000&goal=none"
-"""At full speed: whatever else is done on the machine takes longer meanwhile."""
+"""At full speed: everything else on the machine takes longer meanwhile."""
 SMALL = "&goal=none&layers_encoder=1&layers_decoder=1&heads=2&width=16"
 LONG = f"/?steps=5000{SMALL}&pace=20+steps%2Fs"
 CALM = f"/?steps=5000{SMALL}&pace=1+steps%2Fs"
-"""Leaves the processor to the page."""
+"""One step per second: leaves the processor to the page."""
 RUNS = ".st-key-run_picker [class*=st-key-show_] button"
 expect.set_options(timeout=1000 * PATIENCE)
 
@@ -60,7 +60,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_runtest_makereport(
     item: pytest.Function, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add to the report of a failed test what its page showed."""
+    """Add the page's address, errors and text to the report of a failed test."""
     report = yield
     watcher = next((one for one in item.funcargs.values() if isinstance(one, Watcher)), None)
     if report.failed and call.when == "call" and watcher is not None:
@@ -70,12 +70,12 @@ def pytest_runtest_makereport(
 
 
 HANDSHAKE = 'WebSocket is not connected. Need to call "accept" first.'
-"""What Streamlit's own socket raises where a browser leaves while it is being opened."""
+"""The error of Streamlit's socket when a browser leaves while the socket is being opened."""
 
 
 @pytest.fixture(scope="session")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Address of the running app, in whose log no exception may stand when all visits have ended."""
+    """Address of the running app. Its log must contain no exception when all visits have ended."""
     log = tmp_path_factory.mktemp("app") / "log"
     with log.open("wb") as output:
         server, address = start_server(output=output)
@@ -95,7 +95,7 @@ def browser() -> Iterator[Browser]:
 
 
 def new_page(browser: Browser) -> Page:
-    """In a browser of its own, whose sockets are at hand."""
+    """Open a page in its own browser context, with its sockets accessible."""
     context = browser.new_context(viewport=SIZE)
     context.add_init_script(SOCKETS)
     return context.new_page()
@@ -103,19 +103,19 @@ def new_page(browser: Browser) -> Page:
 
 @pytest.fixture(scope="session")
 def tab(browser: Browser) -> Page:
-    """For all visits that can do with one: a new page takes the processor three times as long to open."""
+    """The page that visits share: opening a new page takes three times the processor time."""
     return new_page(browser)
 
 
 @pytest.fixture(scope="session")
 def other_tab(browser: Browser) -> Page:
-    """For all guests."""
+    """The page that guests share."""
     return new_page(browser)
 
 
 @pytest.fixture
 def first_visit(app: str, browser: Browser) -> Iterator[Watcher]:
-    """A page that was never open, in which a test's own script may run from the beginning."""
+    """A new page, in which a test's own script can run from the start."""
     watcher = Watcher(new_page(browser), app)
     yield watcher
     watcher.page.context.close()
@@ -123,7 +123,7 @@ def first_visit(app: str, browser: Browser) -> Iterator[Watcher]:
 
 @pytest.fixture
 def visit(app: str, tab: Page) -> Iterator[Watcher]:
-    """A page whose browser knows of no earlier visit."""
+    """A page whose browser stores nothing of earlier visits."""
     watcher = Watcher(tab, app)
     yield watcher
     watcher.leave()
@@ -131,7 +131,7 @@ def visit(app: str, tab: Page) -> Iterator[Watcher]:
 
 @pytest.fixture
 def watch(visit: Watcher) -> Iterator[Watcher]:
-    """The same; no error may stand in its console, and it may ask nobody but the app."""
+    """The same page; its console must show no error, and it may send requests to the app only."""
     yield visit
     assert visit.errors == []
     assert visit.hosts <= {visit.app.removeprefix("http://")}
@@ -139,7 +139,7 @@ def watch(visit: Watcher) -> Iterator[Watcher]:
 
 @pytest.fixture
 def guest(app: str, other_tab: Page) -> Iterator[Watcher]:
-    """Another visitor, in a browser of their own."""
+    """Another visitor, in a separate browser context."""
     watcher = Watcher(other_tab, app)
     yield watcher
     watcher.leave()
@@ -147,21 +147,21 @@ def guest(app: str, other_tab: Page) -> Iterator[Watcher]:
 
 
 def start(watch: Watcher, path: str = "/") -> None:
-    """Open a page and have its run train."""
+    """Open a page, start its run, and wait for the first trained map."""
     watch.open(path)
     watch.click("run_start")
     watch.until(lambda: watch.number("live_map", "step") > 0, what="the first trained map")
 
 
 def finish(watch: Watcher, path: str, step: int) -> None:
-    """Open a page and have its run train to its end, at this step."""
+    """Open a page, start its run, and wait until it has finished at this step."""
     watch.open(path)
     watch.click("run_start")
     watch.until(lambda: watch.state == "finished" and watch.stands_at(step), what="the end of the run")
 
 
 def trained(app: str, query: str, state: str = "finished") -> str:
-    """The id of a run that somebody without a browser started, who left when it was in this state."""
+    """Start a run without a browser, wait for this state, and return the run's id."""
 
     async def train() -> str:
         async with visiting(app, query) as visitor:

@@ -1,4 +1,4 @@
-"""Accessibility: axe-core finds nothing on any page in any state, and the keyboard reaches every head."""
+"""Accessibility: axe-core finds no violation on any page, and the keyboard reaches every head."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PATH = f"/?steps=5000{SMALL}&pace=5+steps%2Fs"
 
 
 def violations(watch):
-    """What axe-core finds in both themes, as rule and element."""
+    """Return the violations that axe-core finds in both themes, as (theme, rule, element)."""
     found = []
     for scheme in ("light", "dark"):
         watch.page.emulate_media(color_scheme=scheme)
@@ -52,7 +52,7 @@ SETTLED = """async () => {
   for (let frame = 0; frame < 15; frame += 1) await new Promise(requestAnimationFrame);
   return colours() === before;
 }"""
-"""Whether around the player, which may be of a run that trains, no colour has changed for some frames."""
+"""Whether no colour outside the player, whose run may be training, has changed for some frames."""
 
 
 def go_to(watch, page):
@@ -61,7 +61,7 @@ def go_to(watch, page):
 
 
 @pytest.mark.parametrize("state", ["before", "during", "after"])
-def test_axe_finds_nothing_on_any_page_before_during_and_after_a_training(watch, state):
+def test_axe_finds_no_violation_on_any_page_before_during_and_after_training(watch, state):
     watch.open(PATH)
     if state != "before":
         watch.click("run_start")
@@ -76,13 +76,13 @@ def test_axe_finds_nothing_on_any_page_before_during_and_after_a_training(watch,
         assert violations(watch) == [], page
 
 
-def test_axe_finds_nothing_beside_a_mistake_and_in_full_screen(watch):
+def test_axe_finds_no_violation_beside_an_input_error_and_in_full_screen(watch):
     watch.open(PATH)
     watch.type("own_word", "zz 19")
     expect(watch.page.locator(".st-key-word_problem")).to_be_visible()
     assert violations(watch) == []
     watch.type("heads", "7")
-    # Beside the alert of the word, which stands in the sidebar too.
+    # The alert about the word is in the sidebar too.
     expect(watch.page.locator(".st-key-model_settings [data-testid=stAlert]")).to_be_visible()
     assert violations(watch) == []
     watch.page.locator(".st-key-fullscreen button").click()
@@ -91,7 +91,7 @@ def test_axe_finds_nothing_beside_a_mistake_and_in_full_screen(watch):
     watch.page.keyboard.press("f")
 
 
-def test_the_keyboard_reaches_every_head_and_the_map_says_its_strongest_cell(watch):
+def test_the_keyboard_reaches_every_head_and_the_label_of_the_map_names_its_strongest_cell(watch):
     watch.open(PATH)
     large = watch.page.locator(".st-key-live_map .live-figure")
     maps = watch.page.locator(".st-key-live_maps .live-figure")
@@ -116,7 +116,7 @@ def test_the_keyboard_reaches_every_head_and_the_map_says_its_strongest_cell(wat
 
 
 def focus_by_tab(watch, key, most=60):
-    """Press Tab until a picture has the focus; returns its host."""
+    """Press Tab until a picture has the focus; return its host element."""
     host = watch.page.locator(f".st-key-{key} .live-figure")
     for _ in range(most):
         watch.page.keyboard.press("Tab")
@@ -127,7 +127,7 @@ def focus_by_tab(watch, key, most=60):
 
 
 def framed(watch, key):
-    """The cell that is framed, as the picture's axes have it: (row, column) of the n-th pair of axes."""
+    """Return the framed cell of a picture as [index of its pair of axes, row, column]."""
     return watch.plot(
         key,
         """(() => {
@@ -144,7 +144,7 @@ def framed(watch, key):
     )
 
 
-def test_a_cell_of_break_is_reached_and_blocked_by_keyboard(watch):
+def test_a_cell_on_the_break_tab_is_reached_and_blocked_by_keyboard(watch):
     start(watch, f"{PATH}&word=cat")
     watch.click("run_stop")
     go_to(watch, "Ask")
@@ -170,7 +170,7 @@ def pattern(head):
     return re.compile(rf"^decoder 1 · head {head}, step 0: strongest cell, row ")
 
 
-def test_axe_finds_nothing_in_the_list_of_stories_and_in_a_story(watch):
+def test_axe_finds_no_violation_in_the_list_of_stories_and_in_a_story(watch):
     watch.open()
     watch.page.get_by_role("link", name="Stories").click()
     watch.page.wait_for_selector(".st-key-story_tour")

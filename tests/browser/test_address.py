@@ -1,4 +1,4 @@
-"""The address says what is on the screen: after Back, and after the server was started again."""
+"""The address describes what is on the screen, also after Back and after a restart of the server."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ SHORT = f"/?steps=20{SMALL}"
 def stand_at(watch, step, *keys):
     watch.step_by(*keys)
     watch.until(lambda: watch.stands_at(step) and f"step={step}" in watch.page.url)
-    watch.page.wait_for_timeout(1000)  # what is chosen within a second is one entry of the history
+    watch.page.wait_for_timeout(1000)  # choices within a second share one history entry
 
 
-def test_back_leads_with_one_press_to_the_page_before_and_to_the_step_before(watch):
+def test_one_press_of_back_returns_to_the_previous_page_or_step(watch):
     finish(watch, SHORT, 20)
     watch.page.wait_for_timeout(1000)
     stand_at(watch, 0, "Home")
@@ -46,8 +46,8 @@ def test_back_leads_with_one_press_to_the_page_before_and_to_the_step_before(wat
     watch.until(lambda: watch.stands_at(0), what="step 0 again")
 
 
-def test_a_press_just_before_a_link_is_done_and_the_link_leads_to_its_page(watch):
-    """In one moment, as on a busy machine: Streamlit sends a press later than it opens a page."""
+def test_a_button_pressed_just_before_a_link_takes_effect_and_the_link_opens_its_page(watch):
+    """Both clicks at once, as on a busy machine: Streamlit sends a press later than it opens a page."""
     start(watch, CALM)
     watch.page.evaluate(
         "document.querySelector('.st-key-run_stop button').click();"
@@ -68,11 +68,11 @@ CLICK = """(delay) => {
   };
   look();
 }"""
-"""Presses the link to Ask so many milliseconds after the server is there again."""
+"""Clicks the link to Ask `delay` milliseconds after the page has reconnected to the server."""
 
 
 @pytest.mark.parametrize("delay", [0, 300])
-def test_a_link_pressed_as_soon_as_the_server_is_back_leads_to_the_run_of_the_address(
+def test_a_link_clicked_as_soon_as_the_server_is_back_keeps_the_run_and_step_of_the_address(
     browser, tmp_path, delay
 ):
     port = free_port()

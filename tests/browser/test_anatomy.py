@@ -1,4 +1,4 @@
-"""Look inside in a real browser: boxes that open, numbers that are pointed at, and ways that lead there."""
+"""Look inside in a browser: opening boxes, pointing at numbers, and the links to the page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FRAMED = """(figure) => {
     return [(y - cells.y) / down, (x - cells.x) / across, height / down, width / across].map(Math.round);
   });
 }"""
-"""Row, column, height and width in cells of every frame that is seen on a table."""
+"""Row, column, height and width, in cells, of every visible frame on a table."""
 WEIGHTS = "[data-box='decoder.1.cross'] figure[data-table=weights]"
 
 
@@ -35,7 +35,7 @@ def inside(watch):
 
 @pytest.fixture(scope="module")
 def run(app):
-    """A run of 60 steps that has come to its end."""
+    """A finished run of 60 steps."""
     return trained(app, f"steps=60{SMALL}&word=cat")
 
 
@@ -44,7 +44,7 @@ def title(watch, name):
 
 
 def point(watch, row, column, figure=WEIGHTS):
-    """Move the pointer to a cell of a table; returns where that is."""
+    """Move the pointer to a cell of a table; return its position on the page."""
     table = watch.page.locator(figure)
     high, wide = map(int, table.locator("small").inner_text().split("×"))
     box = table.locator("canvas").bounding_box()
@@ -69,7 +69,7 @@ def has_focus(locator):
     return locator.evaluate("element => element === document.activeElement")
 
 
-def test_a_box_opens_where_it_stands_and_closes_by_click_and_by_keyboard_alone(inside):
+def test_a_box_opens_in_place_and_closes_by_click_and_by_keyboard_alone(inside):
     cross = title(inside, "decoder.1.cross")
     cross.click()
     expect(cross).to_have_attribute("aria-expanded", "true")
@@ -98,9 +98,9 @@ def test_a_box_opens_where_it_stands_and_closes_by_click_and_by_keyboard_alone(i
     assert has_focus(title(inside, "decoder.0.self"))
 
 
-def test_pointing_at_a_weight_frames_what_it_is_made_of_without_asking_the_server(inside):
+def test_pointing_at_a_number_frames_the_related_numbers_without_a_request_to_the_server(inside):
     title(inside, "decoder.1.cross").click()
-    inside.page.wait_for_timeout(1000)  # what was opened is told
+    inside.page.wait_for_timeout(1000)  # until the open box has been sent
     asked = []
     note = lambda request: asked.append(request.url)  # noqa: E731
     inside.page.on("request", note)
@@ -123,9 +123,9 @@ def test_pointing_at_a_weight_frames_what_it_is_made_of_without_asking_the_serve
     assert (asked, inside.page.evaluate(sent)) == ([], before)
 
 
-def test_a_click_keeps_a_cell_whose_formula_has_its_numbers_and_a_second_lets_go(inside):
+def test_a_click_selects_a_cell_and_shows_its_formula_and_a_second_click_deselects_it(inside):
     title(inside, "decoder.1.cross").click()
-    inside.page.wait_for_timeout(1000)  # what was opened is told
+    inside.page.wait_for_timeout(1000)  # until the open box has been sent
     inside.page.mouse.click(*point(inside, 2, 3))
     formula = inside.page.locator(".st-key-anatomy_formula annotation")
     inside.until(lambda: formula.count() == 2, what="the formula")
@@ -137,7 +137,7 @@ def test_a_click_keeps_a_cell_whose_formula_has_its_numbers_and_a_second_lets_go
     expect(formula).to_have_count(0)
 
 
-def test_the_title_of_the_large_map_leads_to_its_head_and_the_tabs_to_the_others(watch):
+def test_the_title_of_the_large_map_opens_its_head_and_the_tabs_open_the_other_heads(watch):
     watch.open("/?word=cat&seed=3")
     weights = []
     for head in (0, 2):
@@ -168,7 +168,7 @@ def test_the_small_map_of_the_model_chooses_another_attention_on_watch_and_on_as
         watch.until(lambda: head in watch.plot(key, "gd.layout.title.text"), what="its map")  # noqa: B023
 
 
-def test_this_step_shows_what_moved_in_every_box_and_the_batch_it_learned_from(watch, run):
+def test_this_step_shows_the_changes_in_every_box_and_the_batch_of_the_step(watch, run):
     watch.open(f"/?run={run}&word=cat")
     look_inside(watch)
     watch.step_by("Home", *20 * ["ArrowRight"])
@@ -186,7 +186,7 @@ def test_this_step_shows_what_moved_in_every_box_and_the_batch_it_learned_from(w
     expect(batch).to_be_hidden()
 
 
-def test_at_live_the_numbers_follow_the_training_and_a_chosen_step_stands_still(watch):
+def test_live_numbers_follow_the_training_and_a_chosen_step_does_not_change(watch):
     start(watch, f"{LONG}&word=cat")
     look_inside(watch)
     title(watch, "decoder.0.cross").click()
@@ -197,7 +197,7 @@ def test_at_live_the_numbers_follow_the_training_and_a_chosen_step_stands_still(
     assert watch.number("model_picture", "step") == 1
 
 
-def test_what_is_drawn_of_a_chosen_step_is_what_a_picture_draws_that_begins_there(watch, run):
+def test_a_picture_moved_to_a_step_equals_a_picture_first_drawn_at_that_step(watch, run):
     watch.open(f"/?run={run}&word=cat")
     look_inside(watch)
     title(watch, "decoder.0.cross").click()
@@ -216,7 +216,7 @@ def test_what_is_drawn_of_a_chosen_step_is_what_a_picture_draws_that_begins_ther
 
 
 def mask(watch):
-    """Which canvas is that of the mask, and never another."""
+    """Return the index of the mask's canvas, the only one that is the same at every step."""
     tables = watch.page.locator(".model canvas").evaluate_all(
         "all => all.map((one) => one.closest('figure')?.dataset.table)"
     )
@@ -224,7 +224,7 @@ def mask(watch):
 
 
 @pytest.mark.parametrize("motion", ["reduce", "no-preference"])
-def test_a_box_moves_open_only_for_who_wants_motion(inside, motion):
+def test_opening_a_box_is_animated_only_without_reduced_motion(inside, motion):
     inside.page.emulate_media(reduced_motion=motion)
     moving = "document.getAnimations().filter((one) => one.effect.target.closest('.model')).length"
     inside.until(lambda: inside.page.evaluate(moving) == 0, what="a picture that has settled")

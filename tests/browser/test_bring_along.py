@@ -1,4 +1,4 @@
-"""A first visit plays a recording; a run goes home as one file, and is opened by somebody else."""
+"""A first visit plays a recording; a run is downloaded as one file and opened in another browser."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FILM = """new MutationObserver(() => {
   const step = Number(figure?.dataset.step);
   if (figure && window.film.at(-1) !== step) window.film.push(step);
 }).observe(document, { attributes: true, attributeFilter: ["data-step"], subtree: true });"""
-"""Notes every step that the large map comes to show."""
+"""Logs every step that the large map shows."""
 
 
 LAST = 80
@@ -26,7 +26,7 @@ RECORDED = f"/?steps={LAST}{SMALL}"
 
 @pytest.fixture(scope="module")
 def app(tmp_path_factory):
-    """A server that keeps its runs, and shows a recording shorter than the one that ships."""
+    """Address of a server that saves its runs and plays a shorter recording than the shipped one."""
     folder = tmp_path_factory.mktemp("runs")
     small = {"n_encoder_layers": 1, "n_decoder_layers": 1, "n_heads": 2, "d_model": 16, "d_ff": 64}
     record(RECIPES["default"].small.with_changes(steps=LAST, goal=None, **small), folder / "recording.zip")
@@ -48,7 +48,7 @@ def test_a_first_visit_plays_the_recording_once_from_the_untrained_model(first_v
     film = watch.page.evaluate("window.film")
     assert film[0] == 0
     assert film == sorted(set(film))
-    assert len(film) > LAST / 3  # on however busy a machine
+    assert len(film) > LAST / 3  # even on a busy machine
     expect(watch.page.locator(".st-key-time_badge")).to_have_text("newest step")
     assert "step=" not in watch.page.url
     watch.page.reload()
@@ -56,15 +56,15 @@ def test_a_first_visit_plays_the_recording_once_from_the_untrained_model(first_v
     assert watch.number("live_map", "step") == LAST
 
 
-def test_who_wants_no_motion_sees_the_recording_standing_still(watch):
+def test_with_reduced_motion_the_recording_does_not_play(watch):
     watch.page.emulate_media(reduced_motion="reduce")
     watch.open(RECORDED)
     watch.page.wait_for_timeout(1500)
     assert watch.number("live_map", "step") == LAST
-    assert watch.number("live_map", "draws") <= 3  # of the index, of the socket, and of the layout
+    assert watch.number("live_map", "draws") <= 3  # for the index, the socket and the layout
 
 
-def test_start_ends_the_film_and_trains_a_model_of_ones_own(watch):
+def test_start_ends_the_film_and_trains_a_new_model(watch):
     watch.open(RECORDED)
     watch.until(lambda: 0 < watch.number("live_map", "step") < LAST, what="the film")
     assert watch.state == "recorded"
@@ -72,10 +72,10 @@ def test_start_ends_the_film_and_trains_a_model_of_ones_own(watch):
     watch.until(lambda: watch.state in ("training", "finished"))
     watch.until(lambda: watch.number("live_map", "step") > 0)
     expect(watch.page.locator(".st-key-moment")).not_to_contain_text("A recording")
-    expect(watch.page.locator(".st-key-live_curves .marker:visible")).to_have_count(0)  # of the film
+    expect(watch.page.locator(".st-key-live_curves .marker:visible")).to_have_count(0)  # of the recording
 
 
-def test_a_run_is_taken_away_as_one_file_and_opened_in_another_browser(watch, guest, tmp_path):
+def test_a_run_is_downloaded_as_one_file_and_opened_in_another_browser(watch, guest, tmp_path):
     finish(watch, "/?steps=6&goal=none&seed=4&heads=2", 6)
     watch.page.get_by_text("Take it away").click()
     button = watch.page.locator(".st-key-run_download button").first

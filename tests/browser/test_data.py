@@ -1,4 +1,4 @@
-"""Your data in a browser: files that are really uploaded, training on them, and the pictures of examples."""
+"""Your data in a browser: uploading files, training on them, and the pictures of examples."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def says(watch, key, text):
 
 
 def data_of(watch, link):
-    """Open the page from Watch, by its name at the top."""
+    """Open Your data from Watch, by the link at the top."""
     watch.open(link, "live_map")
     watch.page.get_by_role("link", name="Your data").click()
     watch.page.wait_for_selector(".st-key-data_text input")
 
 
-def test_an_uploaded_file_is_capped_and_trained_on_with_its_own_words_at_the_axes(watch, tsv):
+def test_an_uploaded_file_is_capped_and_trained_on_and_its_words_label_the_axes(watch, tsv):
     data_of(watch, f"/?{TINY}&task=dates")
     upload(watch, tsv)
     says(watch, "pairs_report", "180 pairs read")
@@ -68,7 +68,7 @@ def test_a_tokenizer_file_shows_its_own_tokens(watch, tmp_path):
     assert "[UNK]" in unknown.inner_text()
 
 
-def test_a_row_that_is_chosen_is_drawn_and_a_token_under_the_pointer_keeps_its_lines_alone(watch):
+def test_a_chosen_row_is_drawn_and_pointing_at_a_token_leaves_only_its_lines(watch):
     data_of(watch, f"/?{TINY}&task=reverse")
     watch.page.wait_for_selector(".st-key-data_alignment_figure svg.main-svg")
     watch.page.locator(".st-key-data_held_out [role=radiogroup] label").nth(1).click()
@@ -81,7 +81,7 @@ def test_a_row_that_is_chosen_is_drawn_and_a_token_under_the_pointer_keeps_its_l
     watch.point(key, watch.plot(key, "gd.data[0].x[0]"), 0, lambda: watch.plot(key, visible) == 1)
 
 
-def test_nothing_is_wider_than_the_page(watch):
+def test_nothing_is_wider_than_the_page_and_the_figure_is_above_the_fold(watch):
     data_of(watch, f"/?{TINY}&task=en-fr")
     watch.page.wait_for_selector(".st-key-data_alignment_figure svg.main-svg")
     main, figure = map(watch.page.locator, ("[data-testid=stMain]", ".st-key-data_alignment_figure"))

@@ -1,4 +1,4 @@
-"""The exported page in a browser without a network: the player of the app, and the numbers are the run's."""
+"""The exported page in a browser without a network: it has the app's player and the run's numbers."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from transformer.storage.saved import read_run
 SITE = "decoder.1.cross"
 TAKEN = Interventions(blocked=(Block(site=SITE, head=1, row=1, column=5),))
 EXACT = 1e-4
-"""Weights travel as sixteen bits."""
+"""Tolerance: the page stores weights in 16 bits."""
 
 
 @pytest.fixture(scope="module")
 def view(changed_midway: Callable[..., RunView]) -> RunView:
-    """Eight steps of a model with 1 + 2 layers and 3 heads; a cell is blocked and a word asked at step 4."""
+    """Eight steps of a model with 1 + 2 layers and 3 heads; a cell is blocked and a word added at step 4."""
     config = RunConfig(
         model=ModelConfig(n_encoder_layers=1, n_decoder_layers=2, n_heads=3, d_model=12, d_ff=10),
         train=TrainConfig(max_letters=6, batch_size=6, steps=8, warmup_steps=3, evaluate_every=4),
@@ -57,7 +57,7 @@ def shipped(monkeypatch) -> Iterator[RunView]:
 
 
 class Reader(Watcher):
-    """Somebody with the page, and no network."""
+    """A reader of the exported page, without a network."""
 
     def open(self, content: str, file: Path) -> None:
         file.write_text(content, encoding="utf-8")
@@ -69,7 +69,7 @@ class Reader(Watcher):
         self.at(newest)
 
     def open_race(self, views: tuple[RunView, RunView], clock: str, file: Path, **first: Any) -> None:
-        """Two runs that are called one and other; first is what is chosen."""
+        """Open a race of two runs named one and other; `first` is the initial selection."""
         race = {"names": ["one", "other"], "says": "", "clock": clock}
         race |= {"look": race_look(), "curves": race_curves("words")}
         self.open(race_page(views, race, {"kind": None, "pinned": None} | first), file)
@@ -82,7 +82,7 @@ class Reader(Watcher):
         return self.page.locator(selector).inner_text()
 
     def numbers(self, name: str, trace: int = 0) -> np.ndarray:
-        """Those of a map; NaN where it has none."""
+        """Return the numbers of a map; NaN where a cell has none."""
         return np.array(self.plot(name, f"gd.data[{trace}].z"), dtype=float)
 
 
@@ -93,7 +93,7 @@ def without_network(page: Page, file: Path) -> Iterator[Reader]:
     yield reader
     reader.leave()
     assert reader.errors == []
-    # "data:" and "blob:" are inside the page, such as its modules, or a picture on its way to the disk.
+    # "data:" and "blob:" are inside the page, such as its modules or a picture being saved.
     outside = {url for url in reader.asked if not url.startswith(("data:", "blob:"))}
     assert outside == {file.as_uri()}
 
@@ -111,7 +111,7 @@ def opened(reader: Reader, view: RunView, file: Path) -> Reader:
 
 @pytest.fixture
 def reader(view: RunView, offline: Reader, tmp_path) -> Reader:
-    """The page of the run, as it is opened."""
+    """The page of the run, newly opened."""
     return opened(offline, view, tmp_path / "run.html")
 
 
@@ -126,14 +126,14 @@ def stays(view: RunView, browser: Browser, tmp_path_factory) -> Iterator[Reader]
 
 @pytest.fixture
 def shared(stays: Reader) -> Iterator[Reader]:
-    """The same, opened once for the tests that choose no other word, kind or head."""
+    """The same page, opened once for the tests that choose no other word, kind or head."""
     yield stays
     stays.page.mouse.move(0, 0)
     stays.step_by("End")
     stays.at(8)
 
 
-def test_a_page_of_the_shipped_recording_has_all_of_it_in_one_small_file(shipped, offline, tmp_path):
+def test_the_page_of_the_shipped_recording_holds_all_of_it_in_one_small_file(shipped, offline, tmp_path):
     content = html_page(shipped, word="playground", site=SITE, head=1)
     assert len(content.encode()) < 12_000_000
     offline.open_run(content, tmp_path / "run.html", 200)
@@ -154,7 +154,7 @@ def test_a_page_of_the_shipped_recording_has_all_of_it_in_one_small_file(shipped
         np.testing.assert_allclose(offline.numbers("live_map"), frame.map(number, SITE)[1], atol=EXACT)
 
 
-def test_the_slider_moves_every_panel_and_each_number_is_the_frame_s(shared, view):
+def test_the_slider_moves_every_panel_and_each_number_matches_the_frame(shared, view):
     slider = shared.page.get_by_role("slider", name="Step")
     assert slider.get_attribute("max") == "8"
     for step in (0, 2, 5, 8):
@@ -188,7 +188,7 @@ def test_the_slider_moves_every_panel_and_each_number_is_the_frame_s(shared, vie
     assert marker.bounding_box()["x"] - host["x"] == pytest.approx(scale, abs=1.5)
 
 
-def test_a_click_on_a_small_map_changes_the_large_one_and_a_second_goes_to_the_clearest(reader, view):
+def test_a_click_on_a_small_map_enlarges_it_and_a_second_click_returns_to_the_clearest_head(reader, view):
     assert "decoder 2 · head 2" in shown(reader)
     reader.press("live_maps", 3, 2 * 8 + 3)  # of layer 1, head 3
     reader.until(lambda: "decoder 1 · head 3" in shown(reader))
@@ -227,7 +227,7 @@ def test_another_kind_of_attention_shows_its_own_maps_with_the_future_blocked(re
     )
 
 
-def test_another_word_has_its_own_axes_and_one_that_was_asked_late_its_past_without_an_output(reader, view):
+def test_another_word_has_its_own_axes_and_a_word_added_late_has_past_maps_without_an_output(reader, view):
     reader.choose("word", "ox")
     reader.until(lambda: reader.plot("live_map", "gd.data[0].z.length") == 3)
     np.testing.assert_allclose(reader.numbers("live_map"), view.frames[-1].map(2, SITE)[1], atol=EXACT)
@@ -250,7 +250,7 @@ def test_a_cell_that_was_blocked_by_hand_is_drawn_as_blocked_from_that_step_on(s
     assert shared.page.locator(".note").inner_text() == ""
 
 
-def test_moments_are_marks_on_the_step_control_that_jump_there_and_are_named_where_they_are_passed(shared):
+def test_marks_of_moments_on_the_step_control_jump_to_their_step_and_show_its_name(shared):
     bubble = shared.page.locator(".time-slider .bubble")
     mark = shared.page.locator(".st-key-moments button[data-step='2']")
     mark.hover()
@@ -282,10 +282,10 @@ def test_the_picture_of_the_model_opens_a_box_with_the_numbers_of_the_step(share
         expected = view.frames.of_step(step).map(0, SITE)[0][0, 0]
         said = model.locator(".st-key-model_readout").inner_text()
         assert float(said.rpartition(": ")[2].removesuffix("%")) / 100 == pytest.approx(expected, abs=1e-3)
-    expect(model.locator(".st-key-model_mode")).to_be_hidden()  # what the next step changes needs the weights
+    expect(model.locator(".st-key-model_mode")).to_be_hidden()  # changes of the next step need the weights
 
 
-def test_it_follows_light_and_dark_and_fits_the_width_of_a_projector(shared):
+def test_the_page_follows_the_colour_scheme_and_fits_a_projector(shared):
     style = "getComputedStyle(document.body)"
     for scheme, paper in (("dark", "rgb(15, 18, 24)"), ("light", "rgb(255, 255, 255)")):
         shared.page.emulate_media(color_scheme=scheme)
@@ -299,7 +299,7 @@ def test_it_follows_light_and_dark_and_fits_the_width_of_a_projector(shared):
             assert box["y"] + box["height"] <= 720, name
 
 
-def test_a_picture_can_be_saved_and_no_button_leads_outside(shared):
+def test_a_picture_can_be_saved_and_nothing_links_to_another_site(shared):
     saved = shared.plot("live_map", "Plotly.toImage(gd, { format: 'png', width: 300, height: 200 })")
     assert saved.startswith("data:image/png;base64,")
     assert len(saved) > 3_000
@@ -310,7 +310,7 @@ def test_a_picture_can_be_saved_and_no_button_leads_outside(shared):
 
 
 def test_a_page_of_a_race_shows_both_runs_at_one_step_and_their_difference(view, offline, tmp_path):
-    """The second run ends after five steps, and is shown as it was then."""
+    """The second run ends after five steps and stays at its last step."""
     run = Run(view.config.with_changes(steps=5, causal_mask=False), words=("banana", "cat"))
     run.start()
     assert run.wait(60)
@@ -331,7 +331,7 @@ def test_a_page_of_a_race_shows_both_runs_at_one_step_and_their_difference(view,
 
 
 def only(view: RunView, steps: Collection[int]) -> RunView:
-    """What was recorded of a run at these steps alone."""
+    """Return the view of a run as if only these steps had been recorded."""
     records = []
     for one in view.frames.records:
         if not isinstance(one, Chunk):
@@ -342,7 +342,7 @@ def only(view: RunView, steps: Collection[int]) -> RunView:
 
 
 def walked(offline, file, views, word, positions):
-    """The steps of both panels of a race by steps, walked from its first position through these."""
+    """Walk a race by steps through these positions; return the steps of both panels at each of them."""
     offline.open_race(views, "steps", file, word=word, step=0)
     found = []
     for position in positions:
@@ -356,21 +356,21 @@ def walked(offline, file, views, word, positions):
     return found
 
 
-def test_by_steps_a_race_stands_only_where_both_runs_were_recorded(view, offline, tmp_path):
+def test_a_race_by_steps_stops_only_at_steps_that_both_runs_recorded(view, offline, tmp_path):
     views = view, only(view, {0, 3, 6})
     found = walked(offline, tmp_path / "run.html", views, "banana", [0, 3, 6])
     assert found == [[0, 0], [3, 3], [6, 6]]
 
 
-def test_models_of_the_users_own_race_though_no_step_of_both_was_recorded(offline, tmp_path):
+def test_own_models_can_race_even_if_they_have_no_recorded_step_in_common(offline, tmp_path):
     view = read_run(own_run(tmp_path / "own")).view
     views = only(view, {1, 4, 7}), only(view, {0, 3, 6})
     found = walked(offline, tmp_path / "run.html", views, "one", [1, 4, 7])
     assert found == [[1, 0], [4, 3], [7, 6]]
 
 
-def test_by_seconds_each_run_of_a_race_is_shown_at_its_last_step_within_them(view, offline, tmp_path):
-    """The second run is twice as long: behind the end of the first it goes on."""
+def test_a_race_by_seconds_shows_each_run_at_its_last_step_within_the_time(view, offline, tmp_path):
+    """The second run is twice as long: it goes on after the end of the first."""
     run = Run(view.config.with_changes(steps=16, n_heads=1), words=("banana", "cat"))
     run.start()
     assert run.wait(60)

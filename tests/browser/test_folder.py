@@ -1,4 +1,4 @@
-"""Runs that are kept: a server that dies loses none, and what another process trains is watched live."""
+"""Saved runs: none is lost when a server dies, and the run of another process is watched live."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ SECRET = {"STREAMLIT_SERVER_COOKIE_SECRET": 8 * "secret"}
 
 
 @pytest.mark.parametrize("kept", [{}, pytest.param(SECRET, marks=pytest.mark.slow)])
-def test_a_page_that_stays_open_comes_back_by_itself_when_its_server_is_started_again(page, tmp_path, kept):
-    """To the same run and step, whether or not its secret has stayed; the map is there all the time."""
+def test_an_open_page_reconnects_by_itself_when_its_server_restarts(page, tmp_path, kept):
+    """At the same run and step, with the same cookie secret or a new one; the map stays on the screen."""
     port = free_port()
     server, address = start_server(port, HEADLIGHT_RUNS=str(tmp_path), **kept)
     try:
@@ -70,7 +70,7 @@ def test_a_page_that_stays_open_comes_back_by_itself_when_its_server_is_started_
 
 
 @pytest.mark.slow
-def test_a_page_of_a_run_that_trained_tells_how_it_stands_after_its_server_was_away_for_long(page, tmp_path):
+def test_the_page_of_a_training_run_shows_its_state_after_a_long_absence_of_the_server(page, tmp_path):
     port = free_port()
     server, address = start_server(port, HEADLIGHT_RUNS=str(tmp_path))
     try:
@@ -90,7 +90,7 @@ def test_a_page_of_a_run_that_trained_tells_how_it_stands_after_its_server_was_a
 
 
 @pytest.mark.slow
-def test_after_a_server_was_killed_its_browser_finds_the_run_again_and_goes_on_with_it(page, tmp_path):
+def test_after_a_server_was_killed_the_browser_finds_its_run_and_resumes_it(page, tmp_path):
     port = free_port()
     server, address = start_server(port, HEADLIGHT_RUNS=str(tmp_path))
     try:
@@ -122,7 +122,7 @@ def test_after_a_server_was_killed_its_browser_finds_the_run_again_and_goes_on_w
 
 
 @pytest.mark.slow
-def test_a_run_of_another_process_is_listed_and_watched_live_and_cannot_be_commanded(page, tmp_path):
+def test_a_run_of_another_process_is_listed_and_watched_live_but_cannot_be_controlled(page, tmp_path):
     command = [sys.executable, "-m", "transformer", "train", "--steps", "100000", "--out", tmp_path / "night"]
     trained = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     server, address = start_server(HEADLIGHT_RUNS=str(tmp_path))

@@ -1,4 +1,4 @@
-"""What comes late, or in another order than it was asked for."""
+"""Messages and answers that arrive late or out of order."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def follow_masks(visit):
     visit.drawn("model_picture")
 
 
-def test_a_link_to_another_page_is_the_last_that_a_page_says(visit):
-    """Streamlit runs the page from which it has heard last, and this one tells of newer steps by itself."""
+def test_a_page_sends_nothing_more_after_a_click_on_a_link_to_another_page(visit):
+    """Streamlit runs the page of the latest message, and the Masks page reports newer steps by itself."""
     follow_masks(visit)
     before = visit.page.evaluate(TOLD)
     visit.until(lambda: visit.page.evaluate(TOLD) > before + 1, what="the page telling of newer steps")
@@ -31,7 +31,7 @@ def test_a_link_to_another_page_is_the_last_that_a_page_says(visit):
     assert visit.page.evaluate(TOLD) == before + 1
 
 
-def test_a_page_that_has_been_left_listens_no_more(visit):
+def test_a_page_that_was_left_closes_its_socket(visit):
     follow_masks(visit)
     visit.until(lambda: visit.page.evaluate(NEWS) == 1, what="only this page listening")
     visit.page.get_by_role("link", name="Your data").click()
@@ -41,8 +41,8 @@ def test_a_page_that_has_been_left_listens_no_more(visit):
 
 
 @pytest.mark.parametrize("late", ["an answer from before", pytest.param("an error", marks=pytest.mark.slow)])
-def test_a_map_that_was_recorded_while_the_index_was_on_its_way_is_shown(visit, late):
-    """The socket has told of it by then, and of an idle run it tells no more."""
+def test_a_map_recorded_while_the_index_was_loading_is_shown(visit, late):
+    """The socket has announced the map by then, and announces nothing more of an idle run."""
     asked = []
 
     def answer_late(route):
@@ -64,7 +64,7 @@ def test_a_map_that_was_recorded_while_the_index_was_on_its_way_is_shown(visit, 
 
 @pytest.fixture
 def held(watch):
-    """Holds back the next index that a page asks for; returns it as soon as it is asked for."""
+    """Return a function that holds back the index that a page requests next, and returns its route."""
 
     def hold(ask):
         waiting = []
@@ -78,17 +78,17 @@ def held(watch):
     return hold
 
 
-def test_what_is_chosen_before_the_index_is_there_is_told_as_well(watch, held):
+def test_a_choice_made_before_the_index_has_loaded_is_sent_too(watch, held):
     index = held(lambda: watch.page.goto(f"{watch.app}/?step=5"))
     watch.page.locator(".st-key-outline input").check()
-    watch.page.wait_for_timeout(500)  # until it is told
+    watch.page.wait_for_timeout(500)  # until the choice has been sent
     index.continue_()
     watch.page.wait_for_selector(".st-key-live_map svg.main-svg")
     assert watch.stands_at(0)
     expect(watch.page.locator(".st-key-outline input")).to_be_checked()
 
 
-def test_a_run_whose_index_is_on_its_way_has_nothing_to_play(watch, held):
+def test_play_is_disabled_while_the_index_of_a_run_is_loading(watch, held):
     finish(watch, f"/?steps=20{SMALL}", 20)
     index = held(lambda: watch.click("run_start"))
     expect(watch.page.locator(".st-key-time_play button")).to_be_disabled()
@@ -113,11 +113,11 @@ SLOW = f"""() => {{
 BROKEN = f"() => {{ {PLOT} cells.plot = () => {{ throw new Error('no picture today'); }}; }}"
 
 
-def test_a_page_that_draws_slowly_is_sent_what_it_draws_and_one_that_cannot_draw_is_sent_on(visit):
+def test_a_slow_page_is_sent_only_what_it_draws_and_a_page_that_cannot_draw_is_still_sent_news(visit):
     start(visit, LONG)
     visit.page.evaluate(SLOW)
     visit.page.wait_for_timeout(3000)
-    assert visit.page.evaluate("window.came") <= 8  # two ahead, and two pictures a second at most
+    assert visit.page.evaluate("window.came") <= 8  # two messages ahead, and at most two pictures a second
     visit.page.evaluate(BROKEN)
     visit.until(lambda: visit.page.evaluate("window.came") > 8, what="more news")
     visit.errors.clear()

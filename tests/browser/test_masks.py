@@ -1,4 +1,4 @@
-"""The masks page in a browser: a cold link, the tables around the mask, and switching one off in mid-run."""
+"""Masks in a browser: a deep link on a fresh server, the tables, and switching off a mask mid-run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PROBES = ("_stcore/health", "_stcore/host-config")
 
 
 @pytest.mark.slow
-def test_a_cold_deep_link_shows_the_masks_inside_the_app(browser):
+def test_a_deep_link_on_a_fresh_server_shows_the_masks_inside_the_app(browser):
     server, address = start_server()
     context = browser.new_context()
     watch = Watcher(context.new_page(), address)
@@ -32,14 +32,14 @@ def test_a_cold_deep_link_shows_the_masks_inside_the_app(browser):
 
 
 def masks_of(watch, link="/?word=cat"):
-    """Open the app, and go to the page; the word is one selection on every page."""
+    """Open the app and go to Masks; all pages share the selected word."""
     watch.open(link, "live_map")
     watch.page.get_by_role("link", name="Masks").click()
     watch.drawn("model_picture")
 
 
 def read(watch, row=0, column=1):
-    """What the page says of a weight of the decoder's first attention to itself, by keyboard."""
+    """Move to a weight of the first decoder self-attention by keyboard; return its readout."""
     if not watch.page.locator("[data-box='decoder.0.self'].open").count():
         watch.page.locator("[data-box='decoder.0.self'] .title").click()
     figure = watch.page.locator("[data-box='decoder.0.self'] figure[data-table=weights]")
@@ -50,7 +50,7 @@ def read(watch, row=0, column=1):
 
 
 @pytest.mark.slow
-def test_the_causal_mask_is_switched_off_in_mid_run_and_both_losses_part(watch):
+def test_switching_off_the_causal_mask_mid_run_makes_the_two_losses_diverge(watch):
     masks_of(watch, "/?word=cat&steps=2000&goal=none")
     watch.click("run_start")
     page = watch.page

@@ -1,4 +1,4 @@
-"""A training loop of the user's own in another process: followed live, reviewed, exported, and ended."""
+"""An own model that another process trains: followed live, reviewed, exported, and ended."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ for step in range(1, 100_000):
 
 @pytest.fixture
 def followed(browser, tmp_path):
-    """The page of a server in whose folder another process trains a model of its own, and that process."""
+    """A page of a server, and the process that trains an own model in the server's folder."""
     loop = subprocess.Popen([sys.executable, "-W", "ignore", "-c", LOOP, tmp_path / "mine"])
     server, address = start_server(HEADLIGHT_RUNS=str(tmp_path))
     watch = Watcher(new_page(browser), address)
@@ -42,7 +42,7 @@ def followed(browser, tmp_path):
         process.wait(60)
 
 
-def test_a_training_of_ones_own_is_followed_live_reviewed_exported_and_stays_when_it_is_killed(
+def test_an_own_model_is_followed_live_reviewed_exported_and_stays_when_its_process_is_killed(
     followed, tmp_path
 ):
     watch, loop = followed
@@ -83,7 +83,7 @@ def test_a_training_of_ones_own_is_followed_live_reviewed_exported_and_stays_whe
     watch.stands()
     page.locator(".st-key-run_remote button").click()
     watch.until(lambda: watch.state == "training", what="the training again")
-    expect(page.locator(".time-slider input")).to_have_count(1)  # the player of the run before has gone
+    expect(page.locator(".time-slider input")).to_have_count(1)  # the player of the previous run has gone
     page.locator(".time-slider input").focus()
     page.keyboard.press("Home")
     loop.kill()

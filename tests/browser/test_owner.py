@@ -1,4 +1,4 @@
-"""Whose run it is: its browser commands it, also after a reload; who has the link watches, and may follow."""
+"""Ownership: the browser that started a run controls it, also after a reload; viewers watch or follow."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.security.stranger import in_a_loop, visiting
 
 @pytest.fixture
 def started(watch):
-    """A run in the first browser, and its link."""
+    """The id of a run that trains in the first browser."""
     watch.open(LONG)
     watch.click("run_start")
     watch.until(lambda: watch.state == "training" and watch.number("live_map", "step") > 0)
@@ -26,7 +26,7 @@ def enabled(watcher, key):
     return watcher.button(key).count() == 1 and watcher.button(key).is_enabled()
 
 
-def test_who_opens_the_link_sees_the_run_live_and_has_no_button_that_commands_it(watch, guest, started):
+def test_a_viewer_with_the_link_sees_the_run_live_and_has_no_button_to_control_it(watch, guest, started):
     guest.open(f"/?run={started}")
     before = guest.number("live_map", "step")
     guest.until(lambda: guest.number("live_map", "step") > before)
@@ -37,7 +37,7 @@ def test_who_opens_the_link_sees_the_run_live_and_has_no_button_that_commands_it
     assert [enabled(watch, key) for key in ("run_pause", "run_step", "run_stop")] == [True] * 3
 
 
-def test_the_browser_that_started_a_run_commands_it_after_a_reload_too(watch, started):
+def test_the_browser_that_started_a_run_controls_it_after_a_reload_too(watch, started):
     watch.page.reload()
     watch.until(lambda: watch.state == "training")
     expect(watch.button("run_stop")).to_be_enabled()
@@ -46,10 +46,10 @@ def test_the_browser_that_started_a_run_commands_it_after_a_reload_too(watch, st
 
 
 @pytest.mark.parametrize("delay", [300, 600])
-def test_who_reloads_right_after_start_still_commands_the_run(first_visit, delay):
+def test_an_owner_who_reloads_right_after_start_still_controls_the_run(first_visit, delay):
     watch = first_visit
     watch.open(LONG)
-    watch.stands()  # a press waits while the page is being drawn, and a reload drops what waits
+    watch.stands()  # a press is queued while the page is being drawn, and a reload drops the queue
     watch.click("run_start")
     watch.page.wait_for_timeout(delay)
     watch.page.reload()
@@ -59,12 +59,12 @@ def test_who_reloads_right_after_start_still_commands_the_run(first_visit, delay
     watch.until(lambda: watch.state == "stopped")
 
 
-def test_a_link_of_the_owner_hands_command_to_another_device_and_is_gone_from_its_address(
+def test_the_owner_link_gives_control_to_another_device_and_its_secret_leaves_the_address(
     watch, guest, started
 ):
     watch.page.get_by_text("Share a link").click()
     expect(watch.page.locator(".st-key-run_link code")).to_be_visible()
-    assert watch.page.locator(".st-key-owner_link").count() == 0  # on a projector too
+    assert watch.page.locator(".st-key-owner_link").count() == 0  # the page may be on a projector
     watch.click("owner_show")
     link = watch.page.locator(".st-key-owner_link code").inner_text()
     expect(watch.page.get_by_text("on this machine only")).to_be_visible()
@@ -80,7 +80,7 @@ def test_a_link_of_the_owner_hands_command_to_another_device_and_is_gone_from_it
     watch.until(lambda: watch.state == "training" and watch.number("live_map", "step") > stood)
 
 
-def test_who_follows_stands_where_the_owner_stands_until_they_go_elsewhere(watch, guest, started):
+def test_a_following_viewer_sees_the_owners_step_until_they_choose_another(watch, guest, started):
     guest.open(f"/?run={started}")
     follow = guest.page.locator(".st-key-follow input")
     expect(follow).to_be_checked()
@@ -103,8 +103,8 @@ def test_who_follows_stands_where_the_owner_stands_until_they_go_elsewhere(watch
     guest.until(lambda: guest.stands_at(1))
 
 
-def test_forged_presses_over_a_raw_connection_command_nothing(app, watch, started):
-    """A viewer has no such button: one of a page of their own, which then names this run."""
+def test_a_forged_press_over_a_raw_connection_does_not_control_the_run(app, watch, started):
+    """A viewer has no such button: the client presses one of its own page, but sends the link of this run."""
 
     async def forge():
         async with visiting(app) as own:

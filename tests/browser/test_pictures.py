@@ -1,4 +1,4 @@
-"""The pictures of Watch: what a click, a pointer, another theme and a lost socket do to them."""
+"""The pictures of Watch: their response to clicks, the pointer, another theme and a lost socket."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from playwright.sync_api import Browser, expect
 from tests.browser.conftest import CALM, LONG, RUNS, SMALL, finish, start
 
 AT_ONCE = 2.0
-"""Seconds, on a machine that does other things too."""
+"""Seconds, generous for a busy machine."""
 
 
-def test_a_head_and_a_kind_of_attention_answer_a_click_without_the_server(visit):
-    """Nothing that it says any more reaches this page."""
+def test_choosing_a_head_or_a_kind_of_attention_needs_no_server(visit):
+    """No further message of the server reaches the page."""
     finish(visit, f"/?steps=20{SMALL}", 20)
     for key, step in (("ArrowLeft", 19), ("ArrowLeft", 18), ("ArrowLeft", 17), ("ArrowRight", 18)):
         visit.step_by(key)
-        visit.until(lambda step=step: visit.stands_at(step))  # whose maps are in the browser from now on
+        visit.until(lambda step=step: visit.stands_at(step))  # the browser now holds the maps of this step
     visit.step_by("ArrowRight")
     visit.until(lambda: visit.stands_at(19))
     visit.page.evaluate("window.deaf = /./")
@@ -42,8 +42,8 @@ def test_a_head_and_a_kind_of_attention_answer_a_click_without_the_server(visit)
         visit.until(lambda: visit.stands_at(step - 1), AT_ONCE)  # noqa: B023
 
 
-def test_another_kind_of_attention_and_another_theme_are_drawn_in_the_picture_that_is_there(watch):
-    """Making a picture anew takes the browser twice as long."""
+def test_another_kind_of_attention_and_another_theme_are_drawn_into_the_existing_picture(watch):
+    """Creating a new picture takes the browser twice as long."""
     watch.open()
     watch.plot("live_map", "{ gd.querySelector('.main-svg').kept = gd.kept = true; return 0 }")
     watch.choose("kind", "decoder")
@@ -56,7 +56,7 @@ def test_another_kind_of_attention_and_another_theme_are_drawn_in_the_picture_th
     assert watch.plot("live_map", "gd.kept")
 
 
-def test_a_head_that_is_off_is_drawn_as_off_large_and_among_the_small_maps(watch):
+def test_a_switched_off_head_is_marked_on_the_large_map_and_among_the_small_maps(watch):
     start(watch, f"{CALM}&head=decoder.0.cross.2")
     watch.page.get_by_role("link", name="Ask", exact=True).click()
     watch.page.get_by_role("tab", name="Break").click()
@@ -78,8 +78,8 @@ def test_a_head_that_is_off_is_drawn_as_off_large_and_among_the_small_maps(watch
     assert "<image" in urllib.parse.unquote(watch.page.evaluate(copied))
 
 
-def test_nothing_that_comes_or_goes_moves_the_pictures(watch):
-    """The end of a run, what was wrong with a word, changed settings, more words than a line has room for."""
+def test_content_that_appears_or_disappears_does_not_move_the_pictures(watch):
+    """The end of a run, an error about a word, changed settings, and more words than fit on a line."""
     watch.open(f"/?steps=12{SMALL}")
 
     def stands():
@@ -133,8 +133,8 @@ def test_a_library_that_fails_to_load_once_is_fetched_again(app, browser: Browse
     context.close()
 
 
-def test_the_first_map_is_drawn_from_one_run_of_the_page(first_visit):
-    """Also for a browser that keeps the key of an earlier run, which is told behind it."""
+def test_the_first_map_is_drawn_after_one_run_of_the_page_script(first_visit):
+    """Also in a browser that keeps the key of an earlier run: the key is sent after the map."""
     first_visit.page.add_init_script(
         """new MutationObserver(() => {
           if (window.asked === undefined && document.querySelector(".live-figure[data-step]"))
@@ -145,12 +145,12 @@ def test_the_first_map_is_drawn_from_one_run_of_the_page(first_visit):
     first_visit.open("/")
     first_visit.until(lambda: first_visit.page.evaluate("window.asked") is not None)
     assert first_visit.page.evaluate("window.asked") == 1
-    expect(first_visit.page.locator(RUNS)).to_have_count(1)  # the key has been told by now
+    expect(first_visit.page.locator(RUNS)).to_have_count(1)  # the key has been sent by now
 
 
-def test_a_socket_that_was_cut_comes_back_and_tells_what_it_missed(visit):
+def test_a_closed_socket_is_reopened_and_delivers_later_steps(visit):
     start(visit, LONG)
-    visit.until(lambda: visit.number("live_map", "step") > 30)  # the page that Start has drawn anew stands
+    visit.until(lambda: visit.number("live_map", "step") > 30)  # the redraw of the page by Start is complete
     visit.page.evaluate("window.map = document.querySelector('.st-key-live_map svg.main-svg')")
     cut = "window.sockets.filter((one) => one.url.endsWith('/news') && one.readyState === 1)"
     assert visit.page.evaluate(f"{cut}.map((one) => one.close()).length") == 1
@@ -161,7 +161,7 @@ def test_a_socket_that_was_cut_comes_back_and_tells_what_it_missed(visit):
     expect(visit.page.get_by_test_id("stException")).to_have_count(0)
 
 
-def test_a_hidden_tab_is_sent_nothing_until_it_is_seen_again(visit):
+def test_a_hidden_tab_is_sent_nothing_until_it_is_visible_again(visit):
     start(visit, LONG)
     news = "window.sockets.find((one) => one.url.endsWith('/news')).heard"
 
@@ -175,7 +175,7 @@ def test_a_hidden_tab_is_sent_nothing_until_it_is_seen_again(visit):
         )
 
     hide(True)
-    visit.page.wait_for_timeout(1000)  # what was on its way
+    visit.page.wait_for_timeout(1000)  # until messages on their way have arrived
     heard, seen = visit.page.evaluate(news), visit.looked()["map"]
     visit.page.wait_for_timeout(2000)
     assert visit.page.evaluate(news) == heard
@@ -183,7 +183,7 @@ def test_a_hidden_tab_is_sent_nothing_until_it_is_seen_again(visit):
     visit.until(lambda: visit.looked()["map"] > seen, what="a later step")
 
 
-def test_all_heads_of_a_large_model_are_small_maps_side_by_side_with_their_names_beside_them(watch):
+def test_all_heads_of_a_large_model_are_drawn_as_small_maps_with_labels_beside_them(watch):
     watch.open("/?layers_encoder=6&layers_decoder=6&heads=8&width=16")
     watch.until(lambda: watch.plot("live_maps", "gd.layout.shapes.length") == 48)
     rows, columns = watch.plot("live_map", "[gd.data[0].z.length, gd.data[0].z[0].length]")

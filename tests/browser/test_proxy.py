@@ -1,4 +1,4 @@
-"""The app behind the proxy of `docs/serving.md`, as it says: under a path, with passwords, by a websocket."""
+"""The app behind the proxy of `docs/serving.md`: under a path, with passwords, over a WebSocket."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ UPGRADE = {
 
 @pytest.fixture(scope="module")
 def app():
-    """Address of the app itself, which only the proxy should know."""
+    """Address of the app itself, meant for the proxy only."""
     server, address = start_server(
         None, *(option.replace("app.example.com", "127.0.0.1") for option in OPTIONS), path="/headlight"
     )
@@ -69,7 +69,7 @@ def until_listening(process, port, said):
 
 @pytest.fixture(scope="module")
 def proxy(app, tmp_path_factory):
-    """Address of the app through nginx, an ordinary process in a folder of its own."""
+    """Address of the app through nginx, which runs as an ordinary process in its own folder."""
     if NGINX is None:
         (pytest.fail if REQUIRED else pytest.skip)("no nginx on the PATH; install Debian's nginx-light")
     place, port = tmp_path_factory.mktemp("nginx"), free_port()
@@ -96,7 +96,7 @@ def proxy(app, tmp_path_factory):
 
 @pytest.fixture
 def visit(proxy, browser):
-    """Browsers of who has a password."""
+    """Return a function that opens a browser with the password."""
     opened = []
 
     def visitor():
@@ -112,9 +112,9 @@ def visit(proxy, browser):
         assert watcher.hosts == {urlsplit(proxy).netloc}
 
 
-def test_the_picture_moves_through_the_proxy_and_the_link_of_the_run_leads_back_through_it(visit, proxy):
+def test_maps_are_live_through_the_proxy_and_the_link_of_the_run_goes_through_it_too(visit, proxy):
     owner = visit()
-    owner.open("?steps=20000&goal=none&pace=5 steps/s")  # without the last slash, which nginx puts there
+    owner.open("?steps=20000&goal=none&pace=5 steps/s")  # without the trailing slash, which nginx adds
     assert "Logged in as ann" in owner.page.locator(".st-key-who").inner_text()
     owner.click("run_start")
     owner.until(lambda: owner.number("live_map", "step") > 0)
@@ -145,7 +145,7 @@ def asked(address, path, headers, method="GET", body=None):
         connection.close()
 
 
-def test_without_a_password_nothing_is_handed_out(proxy):
+def test_without_a_password_nothing_is_served(proxy):
     for path in ("/", "/explore", "/_stcore/health", "/_stcore/host-config", f"/files/{plotly()}"):
         for forged in ({}, {"X-Forwarded-User": "ann"}, {"Authorization": "Basic YW5uOg=="}):
             status, body = asked(proxy, path, forged)
@@ -157,7 +157,7 @@ def test_without_a_password_nothing_is_handed_out(proxy):
     assert asked(proxy, "/_stcore/stream", UPGRADE | PASSWORD)[0] == 101
 
 
-def test_neither_pages_of_other_sites_nor_other_names_of_this_server_connect(proxy, app):
+def test_pages_of_other_sites_and_requests_for_another_host_name_cannot_connect(proxy, app):
     other = {"Origin": "https://elsewhere.example"}
     assert asked(proxy, "/_stcore/stream", UPGRADE | PASSWORD | other)[0] == 403
     own = {"Origin": f"http://{urlsplit(proxy).netloc}"}
@@ -167,7 +167,7 @@ def test_neither_pages_of_other_sites_nor_other_names_of_this_server_connect(pro
 
 
 def looked(address, **headers):
-    """What a page says to a connection with these headers, and the keys of its boxes and buttons."""
+    """Return the texts, alerts and widget keys that a connection with these headers receives."""
 
     async def look():
         async with visiting(address, headers=headers) as visitor:
@@ -176,7 +176,7 @@ def looked(address, **headers):
     return in_a_loop(look())
 
 
-def test_who_somebody_is_only_the_proxy_says(proxy, app):
+def test_the_user_name_comes_from_the_proxy_only_and_direct_access_is_refused(proxy, app):
     for forged in ("X-Forwarded-User", "x-forwarded-user", "X_Forwarded_User", "Remote-User"):
         texts, _, keys = looked(proxy, **PASSWORD, **{forged: "the headmistress"})
         assert "Logged in as ann" in texts
@@ -186,8 +186,8 @@ def test_who_somebody_is_only_the_proxy_says(proxy, app):
     assert alerts[0].startswith("This server is only available through its proxy.")
 
 
-def test_an_upload_is_limited_by_the_app_and_not_sooner_by_the_proxy(proxy):
-    """nginx by itself would let 1 MB pass; here the app is asked before all has come, and misses a token."""
-    announced = PASSWORD | {"Content-Length": "2000000"}  # no more than that: who is refused need not send it
+def test_uploads_are_limited_by_the_app_and_not_by_a_lower_limit_of_the_proxy(proxy):
+    """nginx's default limit is 1 MB; here the app answers before the body has arrived: a token is missing."""
+    announced = PASSWORD | {"Content-Length": "2000000"}  # announced only: the refusal needs no body
     status, body = asked(proxy, "/_stcore/upload_file/nobody/a-file", announced, "PUT")
     assert (status, b"XSRF" in body) == (403, True)

@@ -1,4 +1,4 @@
-"""A race in a real browser: both runs on one clock at every redraw, the difference, followers."""
+"""A race in a browser: both runs on one clock at every redraw, the difference, and following viewers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WATCH = """() => {
   };
   look();
 }"""
-"""Notes at every picture of the screen on which a panel is another one what all of them say."""
+"""Logs what all panels show at every animation frame in which a panel has changed."""
 PLAIN = f"steps=100000{SMALL}&letters=6"
 
 
@@ -51,18 +51,18 @@ def step(watch):
 
 
 def redraws(watch, n):
-    """What the panels say at so many redraws from now on."""
+    """Return what the panels show at the next redraws, at least `n` of them."""
     watch.page.evaluate(WATCH)
     watch.until(lambda: watch.page.evaluate("window.redraws.length") >= n, what=f"{n} redraws")
     return watch.page.evaluate("cancelAnimationFrame(window.watching) ?? window.redraws")
 
 
 def mixed(seen):
-    """Redraws at which the panels are not of one moment."""
+    """Return the redraws at which the panels do not show the same step or second."""
     return [one for one in seen if not one["left"] == one["right"] == one["difference"]]
 
 
-def test_both_panels_print_the_same_step_at_two_hundred_redraws_live_in_review_and_in_a_film(watch):
+def test_both_panels_show_the_same_step_at_200_redraws_in_live_in_review_and_in_a_film(watch):
     start(watch)
     live = redraws(watch, 100)
     assert {one["badge"] for one in live} == {"● LIVE"}
@@ -71,7 +71,7 @@ def test_both_panels_print_the_same_step_at_two_hundred_redraws_live_in_review_a
     watch.page.evaluate(WATCH)
     for key in ("Home", *["ArrowRight"] * 24, "PageUp", *["ArrowLeft"] * 24):
         watch.step_by(key)
-        watch.page.wait_for_timeout(60)  # each is drawn
+        watch.page.wait_for_timeout(60)  # until the step is drawn
     watch.until(lambda: watch.page.evaluate("window.redraws.length") >= 40, what="40 redraws")
     review = watch.page.evaluate("cancelAnimationFrame(window.watching) ?? window.redraws")
     watch.page.locator(".st-key-time_speed select").select_option("20/s")
@@ -86,7 +86,7 @@ def test_both_panels_print_the_same_step_at_two_hundred_redraws_live_in_review_a
     assert any(float(one["most"]) != 0 for one in seen)
 
 
-def test_by_seconds_both_panels_print_the_same_second_and_the_clock_stands_in_the_link(watch):
+def test_in_a_race_by_seconds_both_panels_show_the_same_second_and_the_link_names_the_clock(watch):
     start(watch, setting="width")
     watch.page.locator(".st-key-race_clock select").select_option("seconds")
     expect(watch.page.locator(".counter small")).to_have_text("seconds of training")
@@ -104,7 +104,7 @@ def test_identical_settings_differ_by_exactly_zero_at_every_step(watch):
     expect(watch.page.locator(".st-key-run_status p")).to_contain_text("losses are the same so far")
 
 
-def test_the_difference_is_right_minus_left_and_other_axes_have_none_but_a_sentence(watch):
+def test_the_difference_is_right_minus_left_and_a_blocked_cell_counts_as_zero(watch):
     start(watch)
     watch.click("run_stop")
     expect(watch.page.locator(".st-key-time_badge")).to_have_text("newest step")
@@ -118,12 +118,12 @@ def test_the_difference_is_right_minus_left_and_other_axes_have_none_but_a_sente
     )
     cells = [(i, j) for i in range(len(left)) for j in range(len(left))]
     assert all(difference[i][j] == (right[i][j] or 0) - (left[i][j] or 0) for i, j in cells)
-    assert all((left[i][j] is None) == (j > i) for i, j in cells)  # its future is hidden, the other's is not
+    assert all((left[i][j] is None) == (j > i) for i, j in cells)  # the future is blocked on the left only
     assert not any(right[i][j] is None for i, j in cells)
     assert any(difference[i][j] > 0 for i, j in cells if j > i)
 
 
-def test_a_viewer_of_the_link_stands_where_the_owner_stands_and_has_no_buttons(watch, guest):
+def test_a_viewer_with_the_link_sees_the_owners_step_and_has_no_buttons_to_control_the_race(watch, guest):
     start(watch)
     watch.click("run_stop")
     watch.until(lambda: "race=" in watch.page.url, what="the race in the link")
@@ -133,14 +133,14 @@ def test_a_viewer_of_the_link_stands_where_the_owner_stands_and_has_no_buttons(w
     watch.step_by("Home", "ArrowRight", "ArrowRight")
     guest.until(lambda: step(guest) == 2, what="the owner's step")
     assert not guest.page.locator(".st-key-run_stop, .st-key-run_continue").count()
-    guest.errors[:] = [error for error in guest.errors if "404" not in error]  # Streamlit's, of any deep link
+    guest.errors[:] = [error for error in guest.errors if "404" not in error]  # Streamlit's, of a deep link
 
 
-def test_the_race_can_be_kept_as_one_page(watch, tmp_path):
+def test_the_race_can_be_downloaded_as_one_page(watch, tmp_path):
     start(watch)
     watch.click("run_stop")
     expect(watch.button("run_continue")).to_be_visible()
-    watch.page.wait_for_timeout(1500)  # both runs have ended, and each may have had the page drawn anew
+    watch.page.wait_for_timeout(1500)  # both runs have ended, and each may have redrawn the page
     watch.page.wait_for_selector(".stApp[data-test-script-state=notRunning]")
     with watch.page.expect_download() as download:
         watch.click("export_race")
@@ -149,7 +149,7 @@ def test_the_race_can_be_kept_as_one_page(watch, tmp_path):
     assert "<title>Headlight: causal mask on against causal mask off, seed 0</title>" in text
 
 
-def test_a_prepared_race_fits_the_projector_without_scrolling_light_and_dark(watch):
+def test_a_prepared_race_fits_the_projector_without_scrolling_in_both_themes(watch):
     watch.open()
     watch.page.get_by_role("link", name="Race").click()
     watch.drawn("race_difference")

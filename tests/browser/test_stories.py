@@ -21,7 +21,7 @@ SMALL_TEXT = """() => {
   }
   return found;
 }"""
-"""What is read on the screen in less than 24 pixels."""
+"""The elements whose visible text is smaller than 24 pixels."""
 SCROLLS = """() => [...document.querySelectorAll(".headlight-player, .headlight-player *")]
   .filter((one) => /auto|scroll/.test(getComputedStyle(one).overflowY))
   .filter((one) => one.scrollHeight > one.clientHeight + 1).map((one) => one.className)"""
@@ -33,16 +33,16 @@ FIRST_ROW = """() => {
   };
   look();
 }"""
-"""Keep row 4 of the large map as it is in the first frame that shows it."""
+"""Keeps row 4 of the large map as the first animation frame shows it."""
 DRAWN = ".headlight-player[data-story] svg.main-svg"
 
 
 class Told(Watcher):
-    """A page on which a story is told."""
+    """A page that shows a story."""
 
     @property
     def refusals(self):
-        """What went wrong, but for what Streamlit looks for in vain below the address of any page."""
+        """The errors, except the 404s of Streamlit's own requests below the address of a page."""
         return [error for error in self.errors if "404" not in error]
 
     def story(self, query):
@@ -77,7 +77,7 @@ def telling(browser, address):
 
 @pytest.fixture
 def told(browser, app):
-    """The page of a visitor of whom no browser knows anything."""
+    """The page of a new visitor."""
     page = telling(browser, app)
     yield page
     assert page.refusals == []
@@ -86,7 +86,7 @@ def told(browser, app):
 
 @pytest.fixture
 def busy(browser):
-    """The page of a server whose one training thread is another visitor's, who takes a step a second."""
+    """A page of a server whose only training thread is in use by another visitor, at one step per second."""
     server, address = start_server(HEADLIGHT_TRAINING="1")
     trained(address, CALM.removeprefix("/?"), "training")
     page = telling(browser, address)
@@ -98,7 +98,7 @@ def busy(browser):
 
 
 def give(told):
-    """Give the shipped talk by its one key, pressed every second; returns what was said in each beat."""
+    """Give the shipped talk by pressing its one key every second; return the text and hint of each beat."""
     told.story("story=talk")
     told.page.keyboard.press("Space")
     told.until(lambda: told.page.evaluate("document.fullscreenElement?.className") == "headlight-player")
@@ -129,11 +129,11 @@ def test_the_talk_is_given_from_an_untrained_model_to_the_last_sentence_by_one_k
     told.page.keyboard.press("b")
     assert told.page.evaluate("document.querySelector('.headlight-player').classList.contains('black')")
     told.page.keyboard.press("b")
-    told.page.evaluate("document.exitFullscreen()")  # what Escape does in a window with a person before it
+    told.page.evaluate("document.exitFullscreen()")  # as Escape does in a visible window
     told.until(lambda: "/stories" not in told.page.url)
 
 
-def test_the_talk_is_given_to_its_end_though_nothing_trains_and_says_what_is_recorded(busy):
+def test_the_talk_reaches_its_end_without_training_and_marks_what_is_recorded(busy):
     said = give(busy)
     assert list(said) == list(range(9))
     assert "recorded" not in said[1][1]
@@ -150,7 +150,7 @@ def tab_to(told, selector, key="Tab"):
     raise AssertionError(f"{key} does not lead to {selector}")
 
 
-def test_the_tour_is_taken_by_keyboard_alone_and_gives_back_what_was_on_the_screen(told):
+def test_the_tour_is_taken_by_keyboard_alone_and_restores_the_previous_screen(told):
     keys = told.page.keyboard
 
     def does(selector, *pressed, key="Tab"):
@@ -172,7 +172,7 @@ def test_the_tour_is_taken_by_keyboard_alone_and_gives_back_what_was_on_the_scre
     keys.press("Enter")
     told.page.wait_for_selector(DRAWN)
     told.next_is(ready=False)
-    keys.press("Enter")  # on Go on, which leads to what is to be done
+    keys.press("Enter")  # on Go on, which moves the focus to the next task
     assert told.page.evaluate("Boolean(document.activeElement.closest('.st-key-live_map .live-figure'))")
     keys.press("Enter")
     assert re.search(r"Row .+, column .+: \d+%\.", told.hint)
@@ -198,7 +198,7 @@ def test_the_tour_is_taken_by_keyboard_alone_and_gives_back_what_was_on_the_scre
     go_on()
     told.page.wait_for_selector("[data-box]")
     keys.press("Enter")
-    does("[data-box]", "Enter")  # which is where the key before has led
+    does("[data-box]", "Enter")  # the previous key has moved the focus here
     go_on()
     go_on()
     assert re.search(r"With the mask \d+ of 200 words are right. Without it \d of 200", told.said)
@@ -208,7 +208,7 @@ def test_the_tour_is_taken_by_keyboard_alone_and_gives_back_what_was_on_the_scre
     expect(told.page.locator(".st-key-word button[aria-pressed=true]")).to_have_text("kayak")
 
 
-def test_a_row_is_hidden_until_it_is_guessed_and_then_shown(told):
+def test_a_row_is_hidden_until_the_visitor_guesses_and_shown_afterwards(told):
     told.story("story=tour")
     for _ in range(6):
         told.page.locator(".st-key-story_skip button").click()
@@ -226,7 +226,7 @@ def test_a_row_is_hidden_until_it_is_guessed_and_then_shown(told):
     )
 
 
-def test_viewers_follow_go_their_own_way_and_come_back_and_the_notes_go_along(told, browser, app):
+def test_viewers_can_follow_leave_and_rejoin_a_story_and_the_notes_keep_to_its_beat(told, browser, app):
     told.story("story=talk")
     viewer, notes = telling(browser, app), Told(told.page.context.new_page(), app)
     viewer.story(f"story=talk&run={told.run}")

@@ -1,4 +1,4 @@
-"""The time machine in a real browser: REVIEW stands still while the run goes on, scrubbing loses nothing."""
+"""The step control in a browser: REVIEW stays at its step while the run goes on, and no step is lost."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FILM = """(key) => {
     if (window.film.at(-1) !== step) window.film.push(step);
   }).observe(host, { attributes: true, attributeFilter: ["data-step"] });
 }"""
-"""Notes every step that a picture comes to show."""
+"""Logs every step that a picture shows."""
 SLOWER = """() => {
   const asked = window.fetch;
   window.fetch = (...what) => new Promise((done) => setTimeout(done, 150)).then(() => asked(...what));
@@ -31,13 +31,13 @@ def start(watch, path=LONG, step=30):
 
 @pytest.fixture(scope="module")
 def run(app):
-    """A run of 30 steps that has come to its end."""
+    """A finished run of 30 steps."""
     return trained(app, SHORT)
 
 
 @pytest.fixture
 def ended(watch, run):
-    """Its page is open, as a viewer has it."""
+    """Open the page of the finished run as a viewer."""
     watch.open(f"/?run={run}")
     watch.until(lambda: watch.state == "finished" and watch.stands_at(30), what="the end of the run")
 
@@ -47,7 +47,7 @@ def newest(watch):
 
 
 @pytest.mark.parametrize("looks", [1, pytest.param(15, marks=pytest.mark.slow)])
-def test_review_stands_still_while_the_run_goes_on(watch, looks):
+def test_review_stays_at_its_step_while_the_run_goes_on(watch, looks):
     """For two seconds, and for half a minute."""
     start(watch)
     watch.step_by("Home", "ArrowRight", "ArrowRight", "ArrowRight")
@@ -71,7 +71,7 @@ def test_review_stands_still_while_the_run_goes_on(watch, looks):
 
 
 @pytest.mark.usefixtures("ended")
-def test_keys_walk_through_the_steps_lose_none_and_play_shows_them_all_in_order(watch):
+def test_keys_move_by_the_right_number_of_steps_and_play_shows_every_step_in_order(watch):
     for key, step in (("ArrowLeft", 29), ("PageDown", 19), ("Home", 0), ("ArrowRight", 1), ("PageUp", 11)):
         watch.step_by(key)
         watch.until(lambda: watch.stands_at(step), what=f"step {step} after {key}")  # noqa: B023
@@ -80,7 +80,7 @@ def test_keys_walk_through_the_steps_lose_none_and_play_shows_them_all_in_order(
         )
     badge = watch.page.locator(".st-key-time_badge")
     expect(badge).to_have_text("REVIEW back to newest step")
-    watch.step_by("End")  # who goes to the end wants to follow
+    watch.step_by("End")  # going to the end means following
     watch.until(lambda: watch.stands_at(30))
     expect(badge).to_have_text("newest step")
     watch.until(lambda: "step=" not in watch.page.url, what="an address without a step")
@@ -98,8 +98,8 @@ def test_keys_walk_through_the_steps_lose_none_and_play_shows_them_all_in_order(
 
 
 @pytest.mark.usefixtures("ended")
-def test_play_that_was_stopped_and_pressed_again_plays_one_film(watch):
-    """Each picture of a film is drawn once: what is noted is every drawing, of the same step too."""
+def test_pressing_play_stop_and_play_again_plays_only_one_film(watch):
+    """Each picture of a film is drawn once: every drawing counts, also of the same step."""
     watch.step_by("Home")
     watch.page.locator(".st-key-time_speed select").select_option("2/s")
     drawn = watch.page.evaluate(
@@ -121,13 +121,13 @@ def test_play_that_was_stopped_and_pressed_again_plays_one_film(watch):
 
 
 @pytest.mark.usefixtures("ended")
-def test_keys_that_come_faster_than_maps_lose_no_step(watch):
+def test_keys_pressed_faster_than_maps_arrive_lose_no_step(watch):
     watch.page.evaluate(SLOWER)
     watch.step_by("Home", *["ArrowRight"] * 25)
     watch.until(lambda: watch.stands_at(25), 5)
 
 
-def test_the_handle_can_be_dragged_out_of_live_and_stays_where_it_is_let_go(watch):
+def test_the_handle_can_be_dragged_out_of_live_and_stays_where_it_is_released(watch):
     start(watch, f"/?steps=500{SMALL}&pace=20+steps%2Fs")
     slider = watch.page.locator(".st-key-time_step .time-slider")
     box = slider.locator("input").bounding_box()
@@ -153,8 +153,8 @@ PICTURES = {"Ask": "explore_map_figure", "Look inside": "model_picture", "Masks"
 @pytest.mark.parametrize(
     "page", ["Masks", *(pytest.param(page, marks=pytest.mark.slow) for page in ("Ask", "Look inside"))]
 )
-def test_the_step_control_moves_the_pictures_of_another_page(watch, page):
-    """LIVE follows; in REVIEW nothing moves though it trains; a film waits for each picture."""
+def test_the_step_control_moves_the_pictures_of_other_pages(watch, page):
+    """LIVE follows; in REVIEW nothing moves while the run trains; a film waits for each picture."""
     key = PICTURES[page]
     start(watch, f"{LONG}&word=cat")
     watch.page.get_by_role("link", name=page, exact=True).click()
@@ -176,7 +176,7 @@ def test_the_step_control_moves_the_pictures_of_another_page(watch, page):
 
 
 @pytest.mark.usefixtures("ended")
-def test_step_word_kind_and_head_are_one_selection_on_every_page_and_in_the_link(watch):
+def test_every_page_and_the_link_share_the_selected_step_word_kind_and_head(watch):
     watch.choose("word", "cat")
     watch.choose("kind", "encoder")
     watch.tile(0, 1)
@@ -203,7 +203,7 @@ def test_step_word_kind_and_head_are_one_selection_on_every_page_and_in_the_link
     assert watch.page.url == address
 
 
-def test_a_word_is_spelled_letter_by_letter_with_the_row_lit_and_lines_that_answer_the_pointer(watch):
+def test_a_word_is_spelled_letter_by_letter_with_its_row_lit_and_the_pointer_filters_the_lines(watch):
     finish(watch, "/?steps=30&goal=none&letters=6&word=cat", 30)
     watch.page.get_by_role("link", name="Ask", exact=True).click()
     watch.page.wait_for_selector(".st-key-explore_lines svg.main-svg")
@@ -212,7 +212,7 @@ def test_a_word_is_spelled_letter_by_letter_with_the_row_lit_and_lines_that_answ
     watch.click("explore_next")
     watch.until(lambda: watch.plot("explore_map_figure", lit) == 1, what="the second row is lit")
     expect(watch.page.locator(".hl-spelled td.lit")).to_have_count(2)
-    # The lines: every one as opaque as its weight; over a token only its own are left.
+    # Each line is as opaque as its weight; pointing at a token leaves only its lines.
     weights = watch.plot("explore_map_figure", "gd.data[0].z.flat()")
     opacity = watch.plot("explore_lines_figure", "gd.layout.shapes.map(s => s.opacity)")
     assert opacity == pytest.approx(weights, abs=1e-3)
@@ -226,7 +226,7 @@ def test_a_word_is_spelled_letter_by_letter_with_the_row_lit_and_lines_that_answ
     )
 
 
-def test_ablation_and_a_blocked_cell_change_the_after_side_only(watch):
+def test_a_blocked_cell_changes_the_after_side_only(watch):
     finish(watch, f"/?{SHORT}&word=cat", 30)
     watch.page.get_by_role("link", name="Ask", exact=True).click()
     watch.page.wait_for_selector(".st-key-explore_lines svg.main-svg")

@@ -1,4 +1,4 @@
-"""Watch in a browser: start, words, settings and keys, and every panel that agrees while it trains."""
+"""Watch in a browser: Start, words, settings and keys, and panels that agree during training."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ FONTS = """() => {
   }
   return found;
 }"""
-"""Every text of the player that is on the screen, and how large it is."""
+"""Every visible text of the player, with its font size."""
 
 
-def test_start_can_be_pressed_as_soon_as_it_is_there(first_visit):
+def test_start_can_be_pressed_as_soon_as_it_appears(first_visit):
     page = first_visit.page
     page.add_init_script("""const press = setInterval(() => {
         const start = document.querySelector(".st-key-run_start button");
@@ -39,7 +39,7 @@ def test_start_can_be_pressed_as_soon_as_it_is_there(first_visit):
     expect(page.locator(RUNS)).to_have_count(1)
 
 
-def test_one_press_trains_until_the_goal_and_names_the_head_that_turned_large_for_the_last_row_too(watch):
+def test_one_press_trains_to_the_goal_and_full_screen_shows_the_turned_head_in_large_type(watch):
     start(watch)
     watch.until(lambda: watch.state == "finished", 240, "the end of the default preset")
     moment = watch.page.locator(".st-key-moment")
@@ -56,11 +56,11 @@ def test_one_press_trains_until_the_goal_and_names_the_head_that_turned_large_fo
     watch.until(lambda: watch.stands_at(step), what="the step of the moment")
     expect(watch.page.locator(".time-slider .bubble")).to_contain_text("turned anti-diagonal")
     current = watch.page.locator(".st-key-moments button[aria-current=true]")
-    expect(current).to_have_attribute("data-step", str(step))  # of several at one step, the last
+    expect(current).to_have_attribute("data-step", str(step))  # the last of several at one step
     watch.page.keyboard.press("f")
     watch.until(lambda: watch.page.evaluate("Boolean(document.fullscreenElement)"))
     watch.until(lambda: watch.plot("live_map", "gd.clientHeight") > 400)
-    watch.page.wait_for_timeout(500)  # type of another size
+    watch.page.wait_for_timeout(500)  # until the font size has changed
     found = watch.page.evaluate(FONTS)
     assert [one for one in found if one[0] < 24] == []
     written = "".join(text for _, text in found)
@@ -76,7 +76,7 @@ def test_one_press_trains_until_the_goal_and_names_the_head_that_turned_large_fo
     watch.until(lambda: not watch.page.evaluate("Boolean(document.fullscreenElement)"))
 
 
-def test_while_it_trains_every_picture_is_of_a_later_step_and_all_panels_agree_on_it(watch):
+def test_during_training_the_step_never_decreases_and_all_panels_show_the_same_step(watch):
     start(watch, FAST)
     watch.plot("live_map", "{ gd.marked = true; gd.querySelector('svg').marked = true; return 0 }")
     watch.plot("live_map", "window.Plotly.relayout(gd, {'xaxis.range': [2.5, 6.5]}).then(() => 0)")
@@ -124,7 +124,7 @@ def assert_word_is_on_the_axes(watch, word):
     ]
 
 
-def test_a_typed_word_becomes_a_button_and_shows_its_maps_in_any_state_its_past_too(watch):
+def test_a_typed_word_becomes_a_button_and_shows_current_and_past_maps_in_any_state(watch):
     start(watch, LONG)
 
     def ask(text, word):
@@ -156,7 +156,7 @@ def test_a_typed_word_becomes_a_button_and_shows_its_maps_in_any_state_its_past_
 
 
 @pytest.mark.slow
-def test_settings_that_cannot_be_used_are_answered_in_place_and_the_run_goes_on(watch):
+def test_invalid_settings_show_an_error_in_place_and_the_run_goes_on(watch):
     start(watch, CALM)
     for key, value, message in (
         ("heads", "3", "cannot be split into 3 equal heads"),
@@ -175,7 +175,7 @@ def test_settings_that_cannot_be_used_are_answered_in_place_and_the_run_goes_on(
 
 
 @pytest.mark.slow
-def test_edited_settings_leave_the_run_alone_and_start_another_beside_it(watch):
+def test_edited_settings_do_not_change_the_run_and_start_a_second_one(watch):
     start(watch, f"/?steps=5000{SMALL}")
     first = watch.page.url
     watch.type("seed", "5")
@@ -209,7 +209,7 @@ def test_at_a_slow_pace_every_step_is_drawn(watch):
     assert watch.page.evaluate("window.drawn") == list(range(1, 7))
 
 
-def test_a_run_is_commanded_from_the_keyboard(watch):
+def test_a_run_is_controlled_by_keyboard(watch):
     watch.open(CALM)
     keyboard = watch.page.keyboard
     keyboard.press("n")
@@ -231,21 +231,21 @@ def test_a_run_is_commanded_from_the_keyboard(watch):
 
 
 @pytest.mark.slow
-def test_a_browser_that_is_behind_does_not_take_a_word_back(first_visit):
-    """It asks for parts of the page with what stood in the boxes before the page filled them in."""
+def test_a_slow_browser_does_not_undo_the_choice_of_a_word(first_visit):
+    """The browser requests parts of the page with values of boxes from before the page filled them in."""
     watch = first_visit
     watch.open()
     watch.page.context.new_cdp_session(watch.page).send("Emulation.setCPUThrottlingRate", {"rate": 12})
     watch.type("own_word", "Café")
     watch.click("offered_word")
     watch.until(lambda: "“cafe”" in shown(watch))
-    watch.page.wait_for_timeout(3000)  # what it asked late has arrived
+    watch.page.wait_for_timeout(3000)  # until its late requests have been answered
     assert_word_is_on_the_axes(watch, "cafe")
     expect(watch.page.locator(".st-key-own_word input")).to_have_value("")
     expect(watch.page.locator(".stAlert")).to_have_count(0)
 
 
-def test_start_takes_what_stands_in_the_boxes_even_if_it_was_typed_a_moment_ago(watch):
+def test_start_uses_the_values_in_the_boxes_even_if_they_were_just_typed(watch):
     watch.open(CALM)
     watch.page.get_by_text("All settings").click()
     watch.page.locator(".st-key-seed input").fill("7")  # no Enter: the click on Start takes the focus away

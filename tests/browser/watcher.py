@@ -1,4 +1,4 @@
-"""Somebody who looks at the app in a real browser: opens, presses, types, points, and reads what is drawn."""
+"""A visitor of the app in a real browser: opens pages, clicks, types, points, and reads what is drawn."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from playwright.sync_api import Locator, Page
 from benchmarks.tools.browser import SIZE
 
 PATIENCE = 60.0
-"""Seconds until what is waited for counts as hanging, on however busy a machine."""
+"""Seconds after which a wait fails, generous for a busy machine."""
 LOOKED = """() => {
   if (!document.querySelector(".headlight-player .hl-outputs")) return { map: -1 };  // not drawn yet
   const find = (selector) => document.querySelector(`.headlight-player ${selector}`);
@@ -25,20 +25,20 @@ LOOKED = """() => {
     outputs: Number(find(".hl-outputs").dataset.step),
   };
 }"""
-"""What every panel of the player says of the step that it shows, at one moment."""
+"""The step that each panel of the player shows, all read at once."""
 
 
 class Visit:
-    """A use of an open page, to be left for the next one as it was."""
+    """One use of an open page, which is reset for the next use."""
 
     def __init__(self, page: Page, **notes: Callable[..., object]) -> None:
-        """Have what happens on the page noted, by the name of the event."""
+        """Register a listener for each event of the page that `notes` names."""
         self._page, self._notes = page, notes
         for event, note in notes.items():
             page.on(event, note)  # type: ignore[call-overload]
 
     def end(self) -> None:
-        """Nothing of it stays on the page."""
+        """Remove the listeners and reset the page."""
         self._page.unroute_all()
         self._page.goto("about:blank")
         self._page.context.set_offline(False)
@@ -50,10 +50,10 @@ class Visit:
 
 
 class Watcher:
-    """A page, with what went wrong on it and whom it asked."""
+    """A page, with its errors and the addresses that it requested."""
 
     def __init__(self, page: Page, app: str, notices: Collection[str] = ("error",)) -> None:
-        """Of what its console says, notice these kinds."""
+        """Count console messages of the kinds in `notices` as errors."""
         self.page, self.app = page, app
         self.errors: list[str] = []
         self.asked: set[str] = set()
@@ -67,14 +67,14 @@ class Watcher:
 
     @property
     def hosts(self) -> set[str]:
-        """Of the addresses that it asked."""
+        """The hosts of the addresses that the page requested."""
         return {address.split("/")[2] for address in self.asked}
 
     def leave(self) -> None:
-        """Go, and leave server and browser to the next visit: nothing trains, and no visit is known."""
+        """Stop the run, clear the browser's storage, and reset the page for the next visit."""
         if self.page.url.startswith(self.app):
             self.page.evaluate("document.querySelector('.st-key-run_stop button:enabled')?.click()")
-            self.page.wait_for_timeout(100)  # until the press is on its way
+            self.page.wait_for_timeout(100)  # until the press has been sent
             self.page.evaluate("localStorage.clear(), sessionStorage.clear()")
         self._visit.end()
 
@@ -91,7 +91,7 @@ class Watcher:
         return self.page.locator(f".st-key-{key} button").first
 
     def stands(self) -> None:
-        """Wait until the page has been drawn: one that is being drawn may replace a box or a button."""
+        """Wait until the page has been drawn: until then, it may replace a box or a button."""
         self.page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
 
     def type(self, key: str, text: str) -> None:
@@ -105,7 +105,7 @@ class Watcher:
         self.page.locator(f".st-key-{what} button[data-value='{value}']").click()
 
     def tile(self, layer: int, head: int) -> None:
-        """Press one of the small maps, counted from 0."""
+        """Click the small map of a layer and a head, both counted from 0."""
         shape = f"gd.layout.shapes[{head} * new Set(gd.layout.shapes.map((s) => s.x0)).size + {layer}]"
         self.press("live_maps", *(f"Math.round(({shape}.{axis}0 + {shape}.{axis}1) / 2)" for axis in "xy"))
 
@@ -117,7 +117,7 @@ class Watcher:
             slider.press(key)
 
     def looked(self) -> dict[str, int]:
-        """What every panel of the player says of the step that it shows, at one moment."""
+        """Return the step that each panel of the player shows, all read at once."""
         found: dict[str, int] = self.page.evaluate(LOOKED)
         return found
 
@@ -126,26 +126,26 @@ class Watcher:
         return set(self.looked().values()) == {step}
 
     def number(self, key: str, name: str) -> int:
-        """What the picture's host element says of itself: step or draws."""
+        """Return an attribute of the picture's host element: step or draws."""
         host = self.page.locator(f".st-key-{key} .live-figure, .model.st-key-{key}")
         return int(host.get_attribute(f"data-{name}") or -1)
 
     def drawn(self, key: str) -> None:
-        """Wait until a picture is there."""
+        """Wait until a picture has been drawn."""
         self.page.wait_for_selector(f".st-key-{key} svg.main-svg, .st-key-{key} [data-box]")
 
     @property
     def status(self) -> str:
-        """What the Watch page says of its run; nothing on other pages."""
+        """The status line of the run on Watch; empty on other pages."""
         return " ".join(self.page.locator(".st-key-run_status").all_inner_texts())
 
     @property
     def state(self) -> str:
-        """The state in that line, a word of its own: `0.1 s of training` stands there too."""
+        """The word of the status line that is the state: the line also holds `0.1 s of training`."""
         return self.status.partition(" · ")[0].rpartition(" ")[2]
 
     def until(self, condition: str | object, seconds: float = PATIENCE, what: str = "") -> float:
-        """Wait until a function of no arguments is true; returns how long that took."""
+        """Wait until a function without arguments returns true; return the seconds that it took."""
         began = time.monotonic()
         while not condition():  # type: ignore[operator]
             if time.monotonic() - began > seconds:
@@ -156,7 +156,7 @@ class Watcher:
     def plot(self, key: str, expression: str) -> object:
         """Evaluate JavaScript on the picture's host element, called gd as Plotly does.
 
-        A picture that is only now being made is waited for.
+        Waits for a picture that is still being created.
         """
         host = self.page.locator(f".st-key-{key} .live-figure")
         found: list[list[object]] = []
@@ -171,13 +171,13 @@ class Watcher:
     def point(
         self, key: str, x: float | str, y: float | str, answered: Callable[[], object]
     ) -> tuple[float, float]:
-        """Move the pointer about on a point of a picture's axes until the page answers.
+        """Move the pointer at a point of a picture's axes until the page responds.
 
-        A page that is still being laid out takes the picture away from under a pointer that stands still, and
-        one that is drawn anew answers only who comes to it anew.
+        During layout, a picture may move away from under a resting pointer; a redrawn picture responds only
+        to a pointer that moves onto it.
 
         Returns:
-            Where on the page that is.
+            The position of the point on the page.
         """
         there = (
             "(({left, top}, {xaxis, yaxis}) =>"
@@ -197,5 +197,5 @@ class Watcher:
         return looks[-1]
 
     def press(self, key: str, x: float | str, y: float | str) -> None:
-        """Click on a point of a picture's axes, as soon as the picture has seen the pointer there."""
+        """Click a point of a picture's axes as soon as Plotly registers the pointer there."""
         self.page.mouse.click(*self.point(key, x, y, lambda: self.plot(key, "Boolean(gd._hoverdata)")))

@@ -1,4 +1,4 @@
-"""What the tests of the command line share: a command and what it answers, and a small configuration."""
+"""Fixtures for the command-line tests: running a command, and a small configuration file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def command(capsys: pytest.CaptureFixture[str]) -> Callable[..., Answered]:
 
 @pytest.fixture
 def refused(command: Callable[..., Answered]) -> Callable[..., str]:
-    """Run a command that cannot be obeyed: exit code 2, and the one line that a person reads."""
+    """Run an invalid command, with exit code 2, and return its one-line message."""
 
     def run(*arguments: object) -> str:
         code, lines, error = command(*arguments)
@@ -49,7 +49,7 @@ def complaint(error: str) -> str:
 
 @pytest.fixture
 def config_file(tiny: Callable[..., RunConfig], tmp_path: Path) -> Callable[..., Path]:
-    """A tiny configuration in a file, with these settings changed."""
+    """Write a tiny configuration, with these settings changed, to a file."""
 
     def write(**changes: object) -> Path:
         path = tmp_path / f"{'_'.join(changes) or 'tiny'}.json"

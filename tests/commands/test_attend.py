@@ -1,4 +1,4 @@
-"""`attend`: a saved run is asked, as its model was at any step whose weights are kept."""
+"""`attend`: a saved run answers with its model at any step whose weights are kept."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def run_of_60_steps(tmp_path_factory, tiny_run, changed_midway):
 
 @pytest.fixture
 def saved_run(run_of_60_steps, tmp_path):
-    """The view of a run of 60 steps that lost a head and some looks at step 52, and a copy of its folder in
-    which the weights of few steps are kept."""
+    """The view of a run of 60 steps, with a head switched off and cells blocked at step 52, and a copy of
+    its folder in which the weights of only a few steps are kept."""
     view, folder = run_of_60_steps
     folder = shutil.copytree(folder, tmp_path / "run")
     weights = Weights(folder / "weights.bin")
@@ -42,7 +42,7 @@ def saved_run(run_of_60_steps, tmp_path):
 
 
 @pytest.mark.parametrize(("step", "answers"), [("8", 10), ("51", 48), ("99999", 60)])
-def test_it_is_answered_by_the_nearest_weights_on_this_side_of_the_intervention(
+def test_a_step_is_answered_with_the_nearest_weights_on_its_side_of_the_intervention(
     command, saved_run, step, answers
 ):
     view, folder = saved_run
@@ -71,7 +71,7 @@ def test_it_is_answered_by_the_nearest_weights_on_this_side_of_the_intervention(
     assert closed.all(axis=(1, 2)).tolist() == [False, False, answers >= 52]
 
 
-def test_at_step_0_it_is_the_untrained_model(command, saved_run, tiny):
+def test_step_0_is_answered_with_the_untrained_model(command, saved_run, tiny):
     _, lines, _ = command("attend", saved_run[1], "--text", "ox", "--step", "0", "--json")
     state = TrainState.begin(tiny())
     src, tgt_in, _ = state.to_device(state.task.encode(["ox"]))
@@ -81,7 +81,7 @@ def test_at_step_0_it_is_the_untrained_model(command, saved_run, tiny):
         np.testing.assert_allclose(maps, tape.weights[site][0], atol=1e-5)
 
 
-def test_without_a_step_it_is_the_last_model_and_without_json_one_line_for_people(
+def test_the_default_step_is_the_last_and_the_default_output_is_one_line_of_text(
     command, saved_run, monkeypatch
 ):
     view, folder = saved_run
@@ -119,13 +119,13 @@ def with_a_damaged_byte(folder):
         (lambda f: None, "a" * 500, "The word has 500 letters; this run learns up to 5"),
     ],
 )
-def test_what_cannot_be_asked_is_exit_code_2_and_one_line(refused, saved_run, damage, text, message):
+def test_a_bad_folder_or_text_gives_exit_code_2_and_one_line(refused, saved_run, damage, text, message):
     _, folder = saved_run
     damage(folder)
     for arguments in (["--text", text], ["--text", text, "--json"]):
         assert refused("attend", folder, *arguments).startswith(message.format(folder))
 
 
-def test_bad_arguments_are_exit_code_2_and_one_line(refused, tmp_path):
+def test_bad_arguments_give_exit_code_2_and_one_line(refused, tmp_path):
     assert refused("attend", tmp_path).startswith("the following arguments are required: --text (see ")
     assert "invalid int value: 'last'" in refused("attend", tmp_path, "--text", "ox", "--step", "last")

@@ -1,4 +1,4 @@
-"""`data` and `--pairs` on the command line: examples with their alignment, and what was read of a file."""
+"""`data` and `--pairs`: examples with their alignment, and a summary of the pairs in a file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from transformer.tasks import corpus_of
 
 @pytest.fixture
 def pairs_file(tmp_path):
-    """Sixty pairs, one of them twice, and a line that is none."""
+    """A hundred pairs, one of them twice, and a line that is not a pair."""
     digits = "zero one two three four five six seven eight nine".split()
     chiffres = "zéro un deux trois quatre cinq six sept huit neuf".split()
     lines = [
@@ -25,7 +25,7 @@ def pairs_file(tmp_path):
 
 
 @pytest.mark.parametrize("task", TASKS[:-1])
-def test_every_task_shows_as_many_examples_as_were_asked_for_one_line_each(command, task):
+def test_every_task_prints_the_requested_number_of_examples_one_line_each(command, task):
     code, lines, error = command("data", "--task", task, "--n", "7", "--seed", "3", "--json")
     assert (code, error, len(lines)) == (0, "", 7)
     corpus = corpus_of(TrainConfig(task=task))
@@ -36,14 +36,14 @@ def test_every_task_shows_as_many_examples_as_were_asked_for_one_line_each(comma
         assert not line["held_out"]
 
 
-def test_another_seed_shows_others_and_the_same_seed_the_same(command):
+def test_a_seed_reproduces_its_examples_and_another_seed_gives_others(command):
     shown = [
         command("data", "--task", "en-fr", "--n", "5", "--seed", seed, "--json")[1] for seed in (0, 1, 0)
     ]
     assert shown[0] == shown[2] != shown[1]
 
 
-def test_for_people_each_word_stands_beside_what_it_comes_from(command):
+def test_the_text_output_shows_each_word_beside_its_source_tokens(command):
     _, lines, _ = command("data", "--task", "zh-en", "--n", "1", "--held-out")
     assert lines[0] == "纽约是一座城市  →  New York is a city"
     assert lines[1].strip() == "New ← 纽 约 · York ← 纽 约 · is ← 是 · a ← 一 · city ← 城 市"
@@ -69,7 +69,7 @@ def test_the_pairs_of_a_file_are_counted_in_one_line(command, pairs_file):
         (b"", "empty"),
     ],
 )
-def test_a_file_of_something_else_is_exit_code_2_and_one_line(refused, tmp_path, content, found):
+def test_a_file_without_pairs_gives_exit_code_2_and_one_line(refused, tmp_path, content, found):
     path = tmp_path / "something"
     path.write_bytes(content)
     for arguments in (("data", "--pairs", path, "--json"), ("train", "--pairs", path)):
@@ -98,11 +98,11 @@ def test_a_file_of_something_else_is_exit_code_2_and_one_line(refused, tmp_path,
         (("train", "--task", "reverse", "--tensorboard"), "give --out DIR"),
     ],
 )
-def test_bad_arguments_are_exit_code_2_and_one_line(refused, arguments, message):
+def test_bad_arguments_give_exit_code_2_and_one_line(refused, arguments, message):
     assert message in refused(*arguments)
 
 
-def test_own_pairs_are_trained_kept_in_the_folder_and_asked_from_there(command, pairs_file, tmp_path):
+def test_own_pairs_are_trained_saved_in_the_folder_and_read_from_there(command, pairs_file, tmp_path):
     folder = tmp_path / "run"
     code, lines, _ = command(
         *("train", "--pairs", pairs_file, "--steps", "3", "--set", "d_model=8", "--set", "n_heads=2"),
@@ -153,7 +153,7 @@ def test_a_tokenizer_file_is_used_and_kept_in_the_folder(command, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["characters", "bpe"])
-def test_a_sentence_is_cut_into_tokens_of_the_kind_that_was_asked_for(command, tmp_path, kind):
+def test_a_sentence_is_split_by_the_requested_kind_of_tokenizer(command, tmp_path, kind):
     folder = tmp_path / "run"
     code, lines, _ = command(
         *("train", "--task", "en-it", "--tokenizer", kind, "--steps", "1", "--set", "d_model=8"),
@@ -167,7 +167,7 @@ def test_a_sentence_is_cut_into_tokens_of_the_kind_that_was_asked_for(command, t
     assert (len(tokens) == 21) is (kind == "characters")
 
 
-def test_the_curves_of_a_run_can_be_read_as_tensorboard_reads_them(command, tmp_path):
+def test_the_curves_of_a_run_can_be_read_in_the_format_of_tensorboard(command, tmp_path):
     folder = tmp_path / "run"
     code, _, _ = command(
         *("train", "--task", "copy", "--steps", "4", "--set", "evaluate_every=2", "--tensorboard"),
@@ -179,7 +179,7 @@ def test_the_curves_of_a_run_can_be_read_as_tensorboard_reads_them(command, tmp_
 
     (path,) = (folder / "tensorboard").glob("events.*")
     data, found = path.read_bytes(), {}
-    while data:  # a record is its length, a sum of that, the event, and a sum of it
+    while data:  # a record is a length, its checksum, an event, and its checksum
         length = int.from_bytes(data[:8], "little")
         assert int.from_bytes(data[8:12], "little") == masked_crc32c(data[:8])
         event = Event.FromString(data[12 : 12 + length])

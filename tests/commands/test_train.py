@@ -1,4 +1,4 @@
-"""`train`: exit codes, one line for a mistake, one line of JSON at the end, and going on with a kept run."""
+"""`train`: exit codes, one line for an error, one line of JSON at the end, and resuming a saved run."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_the_module_runs_as_a_program():
     assert complaint(done.stderr).startswith("task='sorting' does not exist; choose reverse, copy, sort, ")
 
 
-def test_a_missed_target_is_exit_code_1_and_a_reached_one_stops_with_0(train, every_right):
+def test_a_missed_target_gives_exit_code_1_and_a_reached_target_ends_the_run_with_0(train, every_right):
     code, lines, _ = train("--target", "0.99", "--json")
     assert (code, json.loads(lines[-1])["steps"]) == (1, 8)
     every_right()
@@ -81,11 +81,11 @@ def test_a_missed_target_is_exit_code_1_and_a_reached_one_stops_with_0(train, ev
     assert said["first_step_at"] == {"0.5": 4, "0.9": 4, "0.99": 4}
 
 
-def test_a_goal_is_set_like_any_other_setting_and_that_of_a_configuration_stops_nothing(
+def test_a_goal_can_be_set_by_an_option_and_the_goal_of_a_configuration_file_is_ignored(
     train, command, config_file, every_right
 ):
     few = ("--steps", "2", "--set", "d_model=8", "--set", "n_heads=2")
-    assert train(*few)[0] == 0  # there is nothing to reach
+    assert train(*few)[0] == 0  # no goal is set
     assert train(*few, "--set", "goal=0.5")[0] == 1  # in two steps it is not reached
     assert train(*few, "--target", "0.5", "--set", "goal=null")[0] == 0
     every_right()
@@ -94,7 +94,7 @@ def test_a_goal_is_set_like_any_other_setting_and_that_of_a_configuration_stops_
 
 
 @pytest.mark.parametrize("topology", ["encoder-only", "decoder-only"])
-def test_a_topology_is_trained_kept_and_asked(train, command, tmp_path, topology):
+def test_a_run_of_one_stack_is_trained_saved_and_queried(train, command, tmp_path, topology):
     code, lines, _ = train("--topology", topology, "--steps", "3", "--json", "--out", tmp_path / "run")
     said = json.loads(lines[-1])
     assert (code, said["topology"], said["steps"]) == (0, topology, 3)
@@ -106,14 +106,14 @@ def test_a_topology_is_trained_kept_and_asked(train, command, tmp_path, topology
     assert {len(maps[0]) for maps in answer["maps"].values()} == {len(tokens)}
 
 
-def test_a_failed_run_is_exit_code_1_with_its_reason(command, config_file):
+def test_a_failed_run_gives_exit_code_1_and_its_reason(command, config_file):
     code, lines, error = command("train", "--config", config_file(learning_rate=1e30), "--json")
     assert code == 1
     assert error.splitlines()[-1].startswith("headlight: At step ")
     assert json.loads(lines[-1])["steps"] < 8
 
 
-def test_a_run_that_is_kept_records_every_step_and_another_its_evaluations_alone(
+def test_a_saved_run_records_every_step_and_an_unsaved_run_only_its_evaluations(
     train, refused, tmp_path, monkeypatch
 ):
     runs, folder = [], tmp_path / "kept"
@@ -148,16 +148,16 @@ def test_a_run_that_is_kept_records_every_step_and_another_its_evaluations_alone
         ("--colour red", "unrecognized arguments: --colour red (see python -m transformer --help)"),
     ],
 )
-def test_bad_arguments_are_exit_code_2_and_one_line(refused, config_file, monkeypatch, arguments, message):
+def test_bad_arguments_give_exit_code_2_and_one_line(refused, config_file, monkeypatch, arguments, message):
     monkeypatch.setattr(device, "available_devices", lambda: ("cpu",))
     assert refused("train", "--config", config_file(), *arguments.split()).startswith(message)
 
 
-def test_no_command_is_exit_code_2_and_one_line(refused):
+def test_a_missing_command_gives_exit_code_2_and_one_line(refused):
     assert refused().startswith("the following arguments are required: command")
 
 
-def test_a_configuration_that_cannot_be_read_is_exit_code_2_and_one_line(refused, tmp_path):
+def test_an_unreadable_configuration_gives_exit_code_2_and_one_line(refused, tmp_path):
     missing, broken, binary = (tmp_path / name for name in ("missing.json", "broken.json", "binary.json"))
     broken.write_text('{"model": {"d_modle": 3}}', encoding="utf-8")
     binary.write_bytes(b"\xff\xfe\x00")
@@ -169,10 +169,10 @@ def test_a_configuration_that_cannot_be_read_is_exit_code_2_and_one_line(refused
         assert refused("train", "--config", path).startswith(message)
 
 
-# Going on with a kept run.
+# Resuming a saved run.
 
 
-def test_an_interrupted_run_is_stopped_and_goes_on_to_the_end_of_its_plan(
+def test_an_interrupted_run_is_stopped_and_can_be_resumed_to_the_end_of_its_plan(
     train, command, losses, tiny, tmp_path, monkeypatch
 ):
     folder, pressed = tmp_path / "kept", []
@@ -208,12 +208,12 @@ OTHERS = (
 
 
 @pytest.mark.parametrize("arguments", OTHERS.split(", "))
-def test_a_run_goes_on_with_its_own_settings_and_others_are_refused(refused, tmp_path, arguments):
+def test_a_resumed_run_keeps_its_own_settings_and_others_are_refused(refused, tmp_path, arguments):
     name, *values = arguments.split()
     assert refused("train", "--resume", tmp_path, name, *values).endswith(f"; leave out {name}.")
 
 
-def test_a_run_that_cannot_go_on_is_exit_code_2_and_one_line(refused, train, command, config_file, tmp_path):
+def test_a_failed_resumption_gives_exit_code_2_and_one_line(refused, train, command, config_file, tmp_path):
     names = ("nowhere", "finished", "failed", "damaged", "held")
     nowhere, finished, failed, damaged, held = (tmp_path / name for name in names)
     train("--out", finished)
@@ -236,7 +236,7 @@ def test_a_run_that_cannot_go_on_is_exit_code_2_and_one_line(refused, train, com
     holds_it.close()
 
 
-def test_a_run_that_could_not_be_kept_to_its_end_is_exit_code_1_and_says_so(train, tmp_path, monkeypatch):
+def test_a_run_that_could_not_be_fully_saved_gives_exit_code_1_and_the_reason(train, tmp_path, monkeypatch):
     def refuse(*_, **__):
         raise OSError(28, "No space left on device")
 

@@ -1,4 +1,4 @@
-"""Configurations: frozen, checked with words that help, and the same after a trip through JSON."""
+"""Configurations: frozen, checked with helpful messages, and unchanged by a JSON round trip."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ CHANGED = RunConfig(
 )
 
 
-def test_the_ends_of_a_range_can_be_used_and_none_where_there_is_such_a_thing():
+def test_the_limits_of_a_range_are_accepted_and_none_where_it_is_allowed():
     ModelConfig(n_encoder_layers=12, n_decoder_layers=1, n_heads=64, d_model=1024, dropout=0.9, norm_eps=0.1)
     TrainConfig(max_letters=40, min_letters=40, shift=25, adjectives=0, goal=1.0, length_penalty=2)
     TrainConfig(vocabulary=None, clip=None, goal=None, examples=None)
@@ -95,7 +95,7 @@ def test_the_ends_of_a_range_can_be_used_and_none_where_there_is_such_a_thing():
     ("name", "allowed"),
     [("n_heads", "1 to 64"), ("vocabulary", "10 to 50,000"), ("dropout", "0 to 0.9"), ("device", "auto, ")],
 )
-def test_what_a_setting_may_be_is_told_by_its_plain_name(name, allowed):
+def test_the_limits_of_a_setting_are_found_by_its_name(name, allowed):
     assert str(RunConfig.limit_of(name)).startswith(allowed)
 
 
@@ -107,7 +107,7 @@ def test_a_configuration_cannot_be_changed(kind):
             setattr(made, field.name, getattr(made, field.name))
 
 
-def test_a_configuration_is_the_same_after_a_trip_through_json():
+def test_a_configuration_survives_a_json_round_trip():
     assert set(RunConfig().differences(CHANGED)) == (
         {field.name for kind in (ModelConfig, TrainConfig, RunConfig) for field in fields(kind)}
         - {"model", "train"}
@@ -117,7 +117,7 @@ def test_a_configuration_is_the_same_after_a_trip_through_json():
         assert hash(RunConfig.from_json(config.to_json())) == hash(config)
 
 
-def test_json_carries_its_format_and_absent_names_keep_their_defaults():
+def test_json_contains_its_format_and_missing_settings_keep_their_defaults():
     written = json.loads(RunConfig().to_json())
     assert (written["format"], written["model"]["causal_mask"]) == (1, None)
     assert RunConfig.from_json('{"model": {"d_model": 48}}') == RunConfig(model=ModelConfig(d_model=48))
@@ -146,7 +146,7 @@ def test_json_that_cannot_be_used_is_refused_with_a_reason(text, message):
     assert message in str(refused.value)
 
 
-def test_settings_are_changed_by_their_plain_names_wherever_they_live():
+def test_settings_in_any_part_of_a_configuration_are_changed_by_name():
     changed = RunConfig().with_changes(d_model=64, steps=7, seed=3)
     assert (changed.model.d_model, changed.train.steps, changed.seed) == (64, 7, 3)
     assert RunConfig().differences(changed) == {"d_model": (32, 64), "steps": (300, 7), "seed": (0, 3)}
@@ -161,7 +161,7 @@ def test_settings_are_changed_by_their_plain_names_wherever_they_live():
         ("decoder-only", ("sequence",), True, {"sequence": 3}),
     ],
 )
-def test_a_topology_has_kinds_of_attention_their_layers_and_masks_of_its_own(topology, kinds, causal, layers):
+def test_a_topology_determines_kinds_of_attention_their_layers_and_the_masks(topology, kinds, causal, layers):
     def made(**settings):
         return ModelConfig(topology=topology, n_encoder_layers=2, n_decoder_layers=3, **settings)
 
@@ -173,7 +173,7 @@ def test_a_topology_has_kinds_of_attention_their_layers_and_masks_of_its_own(top
     assert made(causal_mask=False, padding_mask=False).masks == {"causal": False, "padding": False}
 
 
-def test_one_stack_has_one_table_of_whatever_size():
+def test_one_stack_accepts_one_table_with_different_vocabulary_sizes():
     for topology in ("encoder-only", "decoder-only"):
         ModelConfig(topology=topology, embedding_tables="one", src_vocab_size=7, tgt_vocab_size=8)
 
@@ -188,7 +188,7 @@ def test_one_stack_has_one_table_of_whatever_size():
         (9, 8, 1, 2, 0.5),
     ],
 )
-def test_a_finite_set_is_seen_as_often_as_its_epochs_fit_the_planned_steps(
+def test_the_number_of_epochs_follows_from_examples_batch_size_and_steps(
     examples, batch_size, steps, steps_per_epoch, epochs
 ):
     train = TrainConfig(examples=examples, batch_size=batch_size, steps=steps)
@@ -196,7 +196,7 @@ def test_a_finite_set_is_seen_as_often_as_its_epochs_fit_the_planned_steps(
 
 
 @pytest.mark.parametrize("kind", [ModelConfig, TrainConfig, RunConfig])
-def test_every_field_has_a_sentence_under_it(kind):
+def test_every_field_is_documented_by_a_sentence(kind):
     body = ast.parse(inspect.getsource(kind)).body[0].body
     sentences = {
         field.target.id: below.value.value

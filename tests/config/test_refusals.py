@@ -1,4 +1,4 @@
-"""Settings that cannot be used are refused by name, with the value, the limit and the next step."""
+"""Invalid settings are refused by name, with the value, the limit and the next step."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ REFUSED = {
     },
     RunConfig: {"seed": [-1, 2**32], "device": ["tpu"], "threads": [0, 257], "recipe": ["", 61 * "x"]},
 }
-"""Just outside of what each setting may be, and of another type."""
+"""Values just outside the limits of each setting, and values of another type."""
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ REFUSED = {
     [(kind, name, value) for kind in REFUSED for name, values in REFUSED[kind].items() for value in values],
     ids=lambda v: str(v)[:20],
 )
-def test_what_cannot_be_used_is_refused_by_the_name_of_the_setting(kind, name, value):
+def test_an_invalid_value_is_refused_by_the_name_of_its_setting(kind, name, value):
     with pytest.raises(InputError) as refused:
         kind(**{name: value})
     assert refused.value.field == name
@@ -102,7 +102,7 @@ def test_what_cannot_be_used_is_refused_by_the_name_of_the_setting(kind, name, v
         ),
     ],
 )
-def test_a_refusal_says_the_value_the_limit_and_the_next_step(kind, values, message):
+def test_a_refusal_states_the_value_the_limit_and_the_next_step(kind, values, message):
     with pytest.raises(InputError) as refused:
         kind(**values)
     assert str(refused.value) == message

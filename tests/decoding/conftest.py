@@ -1,4 +1,4 @@
-"""A model that is told how probable each token is, and the searches that a person would write down."""
+"""A model with given probabilities of tokens, and straightforward reference searches."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ EOS = 2
 
 
 class Told:
-    """Writes by a function from (question, tokens written so far) to the probabilities of the next token.
+    """A model whose next-token probabilities are a function of (question, tokens written so far).
 
     Args:
-        most: its positions.
+        most: number of positions.
     """
 
     writes_at_once = supports_kv_cache = False
@@ -42,12 +42,12 @@ class Told:
         return torch.tensor(rows, dtype=torch.float64).log().float()
 
     def asked(self, n: int) -> Batch:
-        """The questions 0 to n - 1."""
+        """Return a batch of the questions 0 to n - 1."""
         ids, nothing = np.arange(n)[:, None], np.zeros((n, 0), dtype=np.int64)
         return Batch(ids, nothing, nothing, nothing, np.ones((n, 1), dtype=np.int64))
 
     def log_probability(self, question: int, tokens: tuple[int, ...]) -> float:
-        """Of these tokens, one after the other."""
+        """Return the log probability of these tokens, one after the other."""
         return sum(math.log(self.says(question, tokens[:i])[token]) for i, token in enumerate(tokens))
 
 
@@ -56,7 +56,7 @@ def penalty(n: int, alpha: float) -> float:
 
 
 def best_of_all(model: Told, question: int, size: int, most: int, alpha: float) -> tuple[int, ...]:
-    """Of all sequences of at most so many tokens that end with [EOS], the one with the best score."""
+    """Return the best-scoring of all sequences of at most `most` tokens that end with [EOS]."""
     others = [token for token in range(size) if token != EOS]
     every = [(*begun, EOS) for n in range(most) for begun in itertools.product(others, repeat=n)]
     return max(every, key=lambda ids: model.log_probability(question, ids) / penalty(len(ids), alpha))
@@ -65,7 +65,7 @@ def best_of_all(model: Told, question: int, size: int, most: int, alpha: float) 
 def by_hand(
     model: Told, question: int, size: int, most: int, width: int, alpha: float
 ) -> tuple[tuple[int, ...], list[list[tuple[int, ...]]]]:
-    """Beam search as a list of sequences: the answer, and what was in the beam after each token."""
+    """Run beam search on a list of sequences; return the answer and the beam after each token."""
     opened, finished, levels = [()], [], []
     for _ in range(most):
         every = [(*begun, token) for begun in opened for token in range(size)]
@@ -81,7 +81,7 @@ def by_hand(
 
 
 def at_random(size: int, seed: int) -> Callable[[int, tuple[int, ...]], list[float]]:
-    """Probabilities drawn anew for each beginning, the same each time."""
+    """Return a function with random probabilities for each prefix, the same on every call."""
     known: dict[tuple[int, ...], list[float]] = {}
 
     def says(question: int, tokens: tuple[int, ...]) -> list[float]:
@@ -94,12 +94,12 @@ def at_random(size: int, seed: int) -> Callable[[int, tuple[int, ...]], list[flo
 
 
 def said(table: dict[tuple[int, ...], dict[int, float]]) -> Callable[[int, tuple[int, ...]], list[float]]:
-    """Probabilities of the next token by what has been written; what is not named ends at once."""
+    """Look up the probabilities of the next token by prefix; a prefix without an entry ends at once."""
     return lambda _question, tokens: [table.get(tokens, {EOS: 1.0}).get(token, 0.0) for token in range(7)]
 
 
 def rows(written: Written) -> list[list[int]]:
-    """What was written, as lists of different lengths; nothing stands behind them."""
+    """Return the written tokens as lists of different lengths, and assert that only padding follows."""
     found = []
     for row, n in zip(written.tokens.tolist(), written.lengths.tolist(), strict=True):
         assert not any(row[n:])
@@ -109,12 +109,12 @@ def rows(written: Written) -> list[list[int]]:
 
 @torch.no_grad()
 def lively(model: Transformer) -> Transformer:
-    """In eval mode, with [EOS] as one token among others: not every token is the same whatever was read."""
+    """Put a model in eval mode with an output bias of zero, so that its tokens depend on what it reads."""
     model.eval().to_logits.bias.zero_()
     return model
 
 
 @pytest.fixture
 def told() -> SimpleNamespace:
-    """The model that is told, and what to hold it against."""
+    """The model with given probabilities, and the reference searches."""
     return SimpleNamespace(Told=Told, best_of_all=best_of_all, by_hand=by_hand, at_random=at_random)

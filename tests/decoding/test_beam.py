@@ -1,4 +1,4 @@
-"""Beam search, against all sequences that there are, arithmetic by hand, and greedy decoding."""
+"""Beam search against all possible sequences, arithmetic by hand, and greedy decoding."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def found(model, batch, width, penalty=0.6, most=6):
 
 @pytest.fixture
 def unsure(tiny, fill):
-    """A model of which no token is sure, and its task."""
+    """Return a model that is certain of no token, and its task."""
 
     def make(deviation=0.9, **settings):
         state = TrainState.begin(tiny(**settings))
@@ -38,12 +38,12 @@ def unsure(tiny, fill):
     return make
 
 
-# Against everything that can be written.
+# Against all possible sequences.
 
 
 @pytest.mark.parametrize("penalty", [0.0, 0.6, 2.0])
 @pytest.mark.parametrize("seed", range(6))
-def test_as_wide_as_everything_the_beam_finds_the_best_of_all_sequences(told, seed, penalty):
+def test_a_beam_as_wide_as_all_sequences_finds_the_best_of_them(told, seed, penalty):
     model = told.Told(told.at_random(4, seed))
     best = [list(told.best_of_all(model, question, 4, 4, penalty)) for question in range(3)]
     assert found(model, model.asked(3), 4**4, penalty, most=4) == best
@@ -51,7 +51,7 @@ def test_as_wide_as_everything_the_beam_finds_the_best_of_all_sequences(told, se
 
 @torch.no_grad()
 @pytest.mark.parametrize("topology", ["encoder-decoder", "decoder-only"])
-def test_a_real_model_s_best_of_all_sequences_is_found(unsure, topology):
+def test_the_best_of_all_sequences_of_a_real_model_is_found(unsure, topology):
     """Every sequence of at most three tokens, by whole passes over one word."""
     model, task = unsure(0.6, topology=topology)
     batch, size = task.encode(["cab"]), task.tgt_tokenizer.size
@@ -75,7 +75,7 @@ def test_a_real_model_s_best_of_all_sequences_is_found(unsure, topology):
 @pytest.mark.parametrize("penalty", [0.0, 0.6])
 @pytest.mark.parametrize("width", [1, 2, 3, 5])
 @pytest.mark.parametrize("seed", range(4))
-def test_narrow_beams_find_what_a_list_of_sequences_finds(told, seed, width, penalty):
+def test_narrow_beams_equal_the_reference_search(told, seed, width, penalty):
     model = told.Told(told.at_random(5, seed))
     by_hand = [list(told.by_hand(model, question, 5, 6, width, penalty)[0]) for question in range(5)]
     assert found(model, model.asked(5), width, penalty) == by_hand
@@ -92,15 +92,15 @@ GARDEN_PATH = {
 }
 
 
-def test_a_first_choice_that_leads_nowhere_is_taken_back_by_two_beams(told):
+def test_two_beams_recover_from_a_misleading_first_token(told):
     model = told.Told(said(GARDEN_PATH))
     assert rows(greedy(model, model.asked(1), EOS, 5)) == [[A, C, EOS]]
     assert found(model, model.asked(1), 1) == [[A, C, EOS]]
     assert found(model, model.asked(1), 2) == [[B, C, EOS]]
 
 
-def test_the_penalty_for_length_lets_a_longer_one_win(told):
-    """Of 1 token 0.5, of 3 tokens 0.4: log 0.5 / 1 = -0.693, log 0.4 / (8 / 6) = -0.687."""
+def test_the_length_penalty_lets_a_longer_sequence_win(told):
+    """One token with 0.5, three with 0.4: log 0.5 / 1 = -0.693, log 0.4 / (8 / 6) = -0.687."""
     model = told.Told(said({(): {EOS: 0.5, A: 0.4, B: 0.1}, (A,): {B: 1.0}}))
     assert found(model, model.asked(1), 2, 0.0) == [[EOS]]
     assert found(model, model.asked(1), 2, 0.9) == [[EOS]]  # -0.707
@@ -108,21 +108,21 @@ def test_the_penalty_for_length_lets_a_longer_one_win(told):
     assert Decoding(2, 1.0).score(torch.tensor(math.log(0.4)), 3) == pytest.approx(-0.687, abs=5e-4)
 
 
-def test_of_equal_ones_the_better_begun_the_lower_token_and_the_shorter_win(told):
+def test_ties_go_to_the_better_prefix_the_lower_token_and_the_shorter_sequence(told):
     even = told.Told(lambda _question, _tokens: [0.25] * 4)
     assert found(even, even.asked(1), 4, 0.0, most=3) == [[EOS]]
     open_ended = told.Told(lambda _question, _tokens: [0.25, 0.25, 0.0, 0.25, 0.25])
     assert found(open_ended, open_ended.asked(2), 3, most=3) == [[0, 0, 0]] * 2
     tied = told.Told(said({(): {EOS: 0.5, A: 0.5}, (A,): {B: 1.0}}))
     assert found(tied, tied.asked(1), 2, 0.0) == [[EOS]]
-    assert tied.passes == 1  # an open beam that can only draw level is not followed
+    assert tied.passes == 1  # an open beam that can only tie is not followed
     assert found(tied, tied.asked(1), 2, 0.1) == [[A, B, EOS]]
 
 
-# When it stops.
+# When the search stops.
 
 
-def test_searching_stops_when_no_open_beam_can_win_any_more(told):
+def test_the_search_stops_when_no_open_beam_can_win_any_more(told):
     sure = told.Told(said({(): {A: 0.9, B: 0.1}, (B,): {C: 1.0}, (B, C): {D: 1.0}}))
     assert found(sure, sure.asked(1), 2, most=40) == [[A, EOS]]
     assert sure.passes == 2
@@ -134,7 +134,7 @@ def test_a_beam_that_may_still_win_is_followed(told):
     assert model.passes == 4
 
 
-def test_a_question_that_is_done_is_searched_no_further(told):
+def test_a_finished_question_is_not_searched_further(told):
     seen = []
 
     def says(question, tokens):
@@ -146,7 +146,7 @@ def test_a_question_that_is_done_is_searched_no_further(told):
     assert max(n for question, n in seen if question == 1) == 0
 
 
-def test_the_likeliest_is_the_answer_where_none_has_ended_in_time(told):
+def test_the_likeliest_beam_is_the_answer_where_none_has_ended(told):
     table = {(): {A: 0.6, B: 0.4}, (A,): {A: 0.5, B: 0.5}, (B,): {D: 1.0}, (B, D): {D: 1.0}}
     model = told.Told(said(table))
     assert found(model, model.asked(2), 3, most=2) == [[B, D]] * 2
@@ -158,25 +158,25 @@ def test_a_finished_beam_wins_over_a_likelier_one_that_was_cut_off(told):
     assert found(model, model.asked(1), 1, most=3) == [[A, A, A]]
 
 
-def test_writing_ends_with_the_positions_of_which_the_last_token_needs_none(told):
+def test_writing_ends_with_the_positions_and_the_last_token_needs_none(told):
     model = told.Told(lambda _question, _tokens: [0, 0, 0, 1.0], most=4)
     assert found(model, model.asked(1), 2, most=50) == [[A] * 4]
 
 
-def test_a_model_that_has_blown_up_is_answered_for_as_greedily(told):
+def test_nan_probabilities_give_an_answer_and_with_one_beam_the_greedy_one(told):
     model = told.Told(lambda _question, _tokens: [math.nan] * 4)
     assert found(model, model.asked(2), 1, most=3) == rows(greedy(model, model.asked(2), EOS, 3))
-    assert found(model, model.asked(2), 3, most=3) == [[EOS]] * 2  # the third of those that are all alike
+    assert found(model, model.asked(2), 3, most=3) == [[EOS]] * 2  # the third of equal tokens
 
 
-# Against greedy decoding, and alone.
+# Against greedy decoding, and word by word.
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 @pytest.mark.parametrize("seed", range(3))
-def test_one_beam_is_greedy_decoding(unsure, topology, causal, seed):
+def test_one_beam_equals_greedy_decoding(unsure, topology, causal, seed):
     """An encoder alone has nothing to search: it has one beam, however many are asked for."""
     model, task = unsure(0.5 + 0.2 * seed, topology=topology, causal_mask=causal)
     batch = task.encode(WORDS)
@@ -189,17 +189,17 @@ def test_one_beam_is_greedy_decoding(unsure, topology, causal, seed):
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize("topology", ["encoder-decoder", "decoder-only"])
 @pytest.mark.parametrize("seed", range(3))
-def test_several_words_are_searched_as_each_alone(unsure, topology, causal, seed):
+def test_several_words_are_searched_like_each_word_alone(unsure, topology, causal, seed):
     model, task = unsure(0.5 + 0.1 * seed, topology=topology, causal_mask=causal)
     together = found(model, task.encode(WORDS), 4, most=7)
     assert together == [found(model, task.encode([word]), 4, most=7)[0] for word in WORDS]
     assert together != found(model, task.encode(WORDS), 1, most=7)
 
 
-# As a run is set.
+# The settings of a run.
 
 
-def test_a_run_is_greedy_unless_it_is_set_to_beams():
+def test_a_run_decodes_greedily_unless_it_is_set_to_beams():
     assert Decoding.of(TrainConfig()) == GREEDY == Decoding(1, 0.0)
     assert Decoding.of(TrainConfig(beam_width=7)) == GREEDY
     config = TrainConfig(decoding="beam", beam_width=7, length_penalty=0.25)
@@ -207,7 +207,7 @@ def test_a_run_is_greedy_unless_it_is_set_to_beams():
 
 
 @torch.no_grad()
-def test_writing_is_greedy_with_one_beam_and_losses_are_greedy_with_any(unsure):
+def test_writing_is_greedy_with_one_beam_and_losses_are_greedy_with_any_number(unsure):
     model, task = unsure()
     batch = task.encode(WORDS[:4])
     one, some = (write(model, batch, EOS, 6, decoding=Decoding(n, 0.6), compare=True) for n in (1, 4))
@@ -217,7 +217,7 @@ def test_writing_is_greedy_with_one_beam_and_losses_are_greedy_with_any(unsure):
     assert write(model, batch, EOS, 6, decoding=Decoding(4, 0.6)).losses is None
 
 
-def test_words_are_spelled_as_it_is_set(half_trained):
+def test_words_are_spelled_with_the_given_decoding(half_trained):
     model, task = half_trained.model.eval(), half_trained.task
     words = task.held_out()[:40]
     spelled = spell(model, task, words, decoding=Decoding(3, 0.5))

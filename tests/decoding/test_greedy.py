@@ -1,4 +1,4 @@
-"""Writing token by token, against whole forward passes."""
+"""Greedy decoding, token by token, against whole forward passes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def src(sentences, tiny_model):
 
 
 def by_whole_passes(model, src, max_tokens):
-    """Greedy search that keeps nothing."""
+    """Decode greedily without a KV cache."""
     tgt = torch.full((len(src), 1), SOS)
     for _ in range(max_tokens):
         tgt = torch.cat([tgt, model(src, tgt)[:, -1].argmax(-1, keepdim=True)], dim=1)
@@ -35,10 +35,10 @@ def by_whole_passes(model, src, max_tokens):
 
 @torch.no_grad()
 @pytest.mark.parametrize(("seed", "causal"), [(0, True), (1, True), (2, True), (3, True), (0, False)])
-def test_greedy_equals_a_loop_without_kept_keys_and_values(
+def test_greedy_decoding_equals_a_loop_without_a_kv_cache(
     tiny_model, fill, sentences, batch_of, seed, causal
 ):
-    """Without the causal mask nothing may be kept: everything is read anew at each token."""
+    """Without the causal mask there is no cache: everything is read again for each token."""
     config = replace(tiny_model, causal_mask=causal)
     model = fill(Transformer(config), deviation=0.3 + 0.1 * seed).eval()
     model.to_logits.bias[PAD_ID] += 4.0
@@ -51,7 +51,7 @@ def test_greedy_equals_a_loop_without_kept_keys_and_values(
 
 
 def cut(tokens):
-    """Each row of (B, W) up to its first [EOS]."""
+    """Return each row of (B, W) up to its first [EOS]."""
     return [row[: row.index(EOS) + 1] if EOS in row else row for row in tokens.tolist()]
 
 
@@ -68,7 +68,7 @@ def test_writing_stops_when_every_sequence_has_ended_and_no_earlier(model, src, 
 
 
 @pytest.mark.parametrize(("most", "written"), [(3, 3), (50, 11)], ids=["limit", "positions"])
-def test_writing_breaks_off_at_the_limit_or_with_the_positions(model, src, batch_of, most, written):
+def test_writing_ends_at_the_limit_or_at_the_last_position(model, src, batch_of, most, written):
     """The last token needs no position: nothing reads it."""
     with torch.no_grad():
         model.to_logits.bias[EOS] = -1e9
@@ -76,16 +76,16 @@ def test_writing_breaks_off_at_the_limit_or_with_the_positions(model, src, batch
     assert greedy(model, batch_of(src), EOS, most).lengths.tolist() == [written] * 4
 
 
-# Losses of what is written.
+# Losses of the written tokens.
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("topology", ["encoder-decoder", "decoder-only", "encoder-only"])
 @pytest.mark.parametrize("causal", [True, False])
-def test_losses_are_those_of_the_right_tokens_each_after_what_the_model_wrote_itself(
+def test_free_running_losses_are_those_of_the_right_tokens_after_the_model_s_own_output(
     tiny, fill, topology, causal
 ):
-    """One word at a time, one pass for each token, past an [EOS] of the model's own."""
+    """One word at a time, one pass for each token, continued after an [EOS] that the model writes."""
     state = TrainState.begin(tiny(topology=topology, causal_mask=causal))
     model, task = fill(state.model).eval(), state.task
     model.to_logits.bias[EOS] += 4.0
@@ -114,7 +114,7 @@ def test_losses_are_those_of_the_right_tokens_each_after_what_the_model_wrote_it
 
 
 def one_by_one(model, task, word, most):
-    """Greedy search in one sequence, the whole of it read again for each token."""
+    """Decode greedily in one sequence, with a whole pass for each token."""
     ids = [1, *(task.src_tokenizer.id_of(letter) for letter in word), task.src_tokenizer.sep_id]
     written = []
     while EOS not in written and len(written) < most:
@@ -127,8 +127,8 @@ def one_by_one(model, task, word, most):
 @torch.no_grad()
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize("seed", range(3))
-def test_words_of_different_lengths_are_written_in_one_sequence_as_each_alone(tiny, fill, seed, causal):
-    """Each answer begins behind its own [SEP], and the padding behind shorter ones is never looked at."""
+def test_words_of_different_lengths_in_one_batch_are_written_like_each_word_alone(tiny, fill, seed, causal):
+    """Each answer begins after its own [SEP], and the padding after shorter ones is never attended to."""
     state = TrainState.begin(tiny(topology="decoder-only", causal_mask=causal, max_letters=5))
     model = fill(state.model, deviation=0.3 + 0.1 * seed).eval()
     words = ["cab", "d", "zebra", "ox", "abcdefghij"]  # the last is the longest that may be asked
@@ -145,7 +145,7 @@ def test_words_of_different_lengths_are_written_in_one_sequence_as_each_alone(ti
 
 
 @torch.no_grad()
-def test_an_encoder_alone_writes_a_token_for_each_that_it_has_read_but_sos(tiny, fill):
+def test_an_encoder_alone_writes_one_token_for_each_token_read_except_sos(tiny, fill):
     state = TrainState.begin(tiny(topology="encoder-only"))
     model = fill(state.model).eval()
     words = ["cab", "d", "zebra", "ox"]
@@ -158,7 +158,7 @@ def test_an_encoder_alone_writes_a_token_for_each_that_it_has_read_but_sos(tiny,
 
 
 @torch.no_grad()
-def test_a_mask_that_is_switched_is_felt_in_writing(tiny_model, fill, src, batch_of):
+def test_a_switched_mask_changes_what_is_written(tiny_model, fill, src, batch_of):
     model = lively(fill(Transformer(tiny_model), deviation=0.9))
     before = rows(greedy(model, batch_of(src), EOS, 8))
     model.intervene(Interventions(masks=(("causal", False),)), int)

@@ -1,4 +1,4 @@
-"""The tree of a search: every hypothesis that was in the beam, where it came from, and what became of it."""
+"""The tree of a beam search: every hypothesis that was in the beam, its parent and its fate."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def test_the_tree_holds_the_beam_after_each_token(told, seed, width):
         assert (node.parent is None) == (node.step == 1)
 
 
-def test_what_became_of_each_is_told(told):
-    """After a and b the beam holds ac, bc and ad; ba would be the fourth. Of ad nothing is kept."""
+def test_each_hypothesis_has_its_fate(told):
+    """After a and b, the beam holds bc, ac and a[EOS]; ad would be the fourth."""
     table = {
         (): {A: 0.6, B: 0.4},
         (A,): {C: 0.5, D: 0.2, EOS: 0.3},
@@ -66,7 +66,7 @@ def test_what_became_of_each_is_told(told):
         (A, EOS): "finished",  # 0.18; ad has 0.12
         (B, C, EOS): "chosen",
         (A, C, EOS): "finished",  # 0.15
-        (A, C, A): "kept",  # open to the last: it cannot win any more
+        (A, C, A): "kept",  # open to the last, but cannot win any more
     }
     assert [sequence(tree, i) for i in tree.finished] == [(B, C, EOS), (A, EOS), (A, C, EOS)]
     assert tree.winner == tree.finished[0]
@@ -75,7 +75,7 @@ def test_what_became_of_each_is_told(told):
     assert fates[(A,)] == "kept"
 
 
-def test_a_beam_of_which_nothing_was_kept_is_pruned_with_all_that_came_of_it(told):
+def test_a_hypothesis_without_surviving_descendants_is_pruned_with_all_of_them(told):
     table = {
         (): {A: 0.5, B: 0.5},
         (A,): {A: 0.5, B: 0.5},
@@ -87,7 +87,7 @@ def test_a_beam_of_which_nothing_was_kept_is_pruned_with_all_that_came_of_it(tol
     fates = {sequence(tree, i): node.fate for i, node in enumerate(tree.nodes)}
     assert fates == {
         (A,): "pruned",
-        (A, A): "pruned",  # 0.25, as bcc and bcd have; of equal ones the better begun come first
+        (A, A): "pruned",  # 0.25, like bcc and bcd; ties go to the better prefix
         (B,): "chosen",
         (B, C): "chosen",
         (B, C, C): "chosen",
@@ -97,7 +97,7 @@ def test_a_beam_of_which_nothing_was_kept_is_pruned_with_all_that_came_of_it(tol
     }
 
 
-def test_where_nothing_ended_the_answer_is_the_likeliest_that_is_open(told):
+def test_where_no_hypothesis_ended_the_answer_is_the_likeliest_open_one(told):
     tree = grown(told.Told(lambda _question, _tokens: [0.1, 0.1, 0.0, 0.2, 0.6]), 2, most=3)
     assert tree.finished == ()
     assert sequence(tree, tree.winner) == (4, 4, 4)
@@ -105,7 +105,7 @@ def test_where_nothing_ended_the_answer_is_the_likeliest_that_is_open(told):
 
 
 @torch.no_grad()
-def test_an_encoder_alone_has_one_beam_whose_numbers_are_those_of_its_one_pass(tiny, fill):
+def test_an_encoder_alone_has_one_beam_with_the_probabilities_of_its_single_pass(tiny, fill):
     state = TrainState.begin(tiny(topology="encoder-only"))
     model = lively(fill(state.model, deviation=0.7))
     batch = state.task.encode(["zebra"], filled=True)
@@ -119,13 +119,13 @@ def test_an_encoder_alone_has_one_beam_whose_numbers_are_those_of_its_one_pass(t
     assert tree.nodes[-1].total == pytest.approx(sum(expected))
 
 
-def test_a_tree_is_of_one_question(told):
+def test_a_tree_of_several_questions_is_refused(told):
     model = told.Told(told.at_random(5, 0))
     with pytest.raises(ValueError, match=r"^A tree is of 1 question, not of 3\.$"):
         beam_tree(model, model.asked(3), EOS, 4, Decoding(2, 0.6))
 
 
-def test_an_output_with_all_letters_that_does_not_stop_is_not_right(half_trained):
+def test_an_output_that_does_not_stop_is_wrong_even_if_every_letter_is_right(half_trained):
     model, task = half_trained.model.eval(), half_trained.task
 
     def asked(word, room):
@@ -137,7 +137,7 @@ def test_an_output_with_all_letters_that_does_not_stop_is_not_right(half_trained
     assert (cut_off.text, cut_off.stopped, cut_off.right) == (word[::-1], False, False)
 
 
-def test_the_outputs_are_what_ended_with_the_best_first_and_greedy_beside(half_trained):
+def test_the_outputs_are_the_finished_hypotheses_best_first_and_the_greedy_output(half_trained):
     model, task = half_trained.model.eval(), half_trained.task
     question = task.question("frog")
     batch = task.encode(["frog"])

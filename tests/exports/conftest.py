@@ -1,4 +1,4 @@
-"""A run whose every axis has another length, with a head taken away and a word asked in the middle of it."""
+"""A run whose axes all differ in length; midway a head is switched off and a word is added."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ TAKEN = Interventions(
         Block(site="decoder.0.cross", head=0, row=1, column=3),
     ),
 )
-"""Taken away at step 4; the word ox is asked there too."""
+"""Interventions made at step 4; the word ox is added then too."""
 
 
 class Given(Frames):
-    """These frames, instead of what records would make."""
+    """The given frames, in place of those that records would make."""
 
     def __init__(self, frames: Iterable[Frame]) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class Given(Frames):
 
 
 def sharpened(frame: Frame) -> Frame:
-    """The same frame with maps as sharp as those of a trained model: random rows that add up to 1."""
+    """Return the frame with maps as sharp as those of a trained model: random rows that add up to 1."""
     rng = np.random.default_rng(frame.step)
 
     def sharp(weights: np.ndarray) -> np.ndarray:
@@ -65,7 +65,7 @@ def sharpened(frame: Frame) -> Frame:
 
 
 def with_probe(frame: Frame, **changes: object) -> Frame:
-    """The same frame with something else recorded of its first word."""
+    """Return the frame with changes to its first tracked word."""
     first, *others = frame.probes
     return replace(frame, probes=(replace(first, **changes), *others))
 
@@ -77,7 +77,7 @@ def recorded(changed_midway: Callable[..., RunView]) -> RunView:
 
 @pytest.fixture
 def view(recorded: RunView) -> RunView:
-    """Frames of steps 0 to 8, two of them moments; "ox" is in all of them, and was first asked at step 4."""
+    """Frames of steps 0 to 8, two of them moments; "ox" is in all of them and was added at step 4."""
     return replace(
         recorded,
         frames=Given(sharpened(frame) for frame in recorded.frames),
@@ -90,7 +90,7 @@ def view(recorded: RunView) -> RunView:
 
 @pytest.fixture
 def thinned(view: RunView) -> RunView:
-    """The same where steps 6 and 7 are gone, and of "ox" all before step 4."""
+    """The same view without steps 6 and 7, and without "ox" before step 4."""
     frames = [frame for frame in view.frames if frame.step not in (6, 7)]
     return replace(
         view,
@@ -103,7 +103,7 @@ def thinned(view: RunView) -> RunView:
 
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Bbox]]:
-    """Every text that is drawn, with the pixels that it takes."""
+    """Every text that is drawn, with its box in pixels."""
     texts, write = [], RendererAgg.draw_text
 
     def draw_text(self, gc, x, y, s, prop, angle, ismath=False, mtext=None):  # type: ignore[no-untyped-def]
@@ -131,7 +131,7 @@ def label(changes):
 
 
 def run_of(**changes):
-    """The names of a script, and our own state of the same configuration."""
+    """Return the names of a script, and the app's training state of the same configuration."""
     config = BASE.with_changes(**changes)
     return names_in(script(config)), TrainState.begin(config)
 
@@ -143,7 +143,7 @@ def names_in(text):
 
 
 def twin(names, state):
-    """The script's model with our weights."""
+    """Return the script's model with the weights of the app's model."""
     model = names["Transformer"]()
     model.load_state_dict(state.model.state_dict())  # every name is there, and no other
     return model

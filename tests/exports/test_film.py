@@ -1,4 +1,4 @@
-"""Films of a head: the pixels are the recorded weights in the app's colours, and every frame has its time."""
+"""Films of a head: pixels are the recorded weights in the app's colours; each frame has its duration."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CROSS = "decoder.1.cross"
 
 
 def decoded(gif):
-    """Every frame of a GIF as (pixels, milliseconds)."""
+    """Return a GIF as an image, and its frames as (pixels, milliseconds)."""
     film = Image.open(io.BytesIO(gif))
     frames = []
     for i in range(film.n_frames):
@@ -34,12 +34,12 @@ def decoded(gif):
 
 
 def maps_in(pixels):
-    """(left, top, right, bottom) of every map in a picture, found by its colours alone."""
+    """Find every map in a picture by its colours; return (left, top, right, bottom) of each."""
     red, green, blue = pixels[100:, :, 0], pixels[100:, :, 1], pixels[100:, :, 2]
     high, low = np.maximum(np.maximum(red, green), blue), np.minimum(np.minimum(red, green), blue)
-    wrong = (red > np.maximum(green, blue)) & (abs(green - blue) < 40)  # red type; no weight looks like this
+    wrong = (red > np.maximum(green, blue)) & (abs(green - blue) < 40)  # red text; no weight has this colour
     colored = (high - low > 25) & ~wrong
-    colored[600:] = False  # how far the run has come
+    colored[600:] = False  # the progress of the run
     columns = np.flatnonzero(colored.sum(axis=0) >= 30)
     groups = np.split(columns, np.flatnonzero(np.diff(columns) > 20) + 1)
     found = []
@@ -51,7 +51,7 @@ def maps_in(pixels):
 
 
 def color_at(pixels, box, shape, row, column):
-    """The colour in the middle of one cell of a map."""
+    """Return the colour in the middle of one cell of a map."""
     left, top, right, bottom = box
     y = top + (row + 0.5) * (bottom - top) / shape[0]
     x = left + (column + 0.5) * (right - left) / shape[1]
@@ -68,7 +68,7 @@ def test_the_scale_is_viridis_by_the_square_root_from_dark_violet_to_yellow():
     assert viridis(1.0).tolist() == [253, 231, 37]
 
 
-def test_every_recorded_step_is_a_frame_of_the_size_of_a_slide_and_the_film_repeats(view):
+def test_every_recorded_step_is_a_frame_of_slide_size_and_the_film_loops(view):
     film, frames = decoded(film_gif(view, word="banana", site=CROSS, head=1))
     assert film.format == "GIF"
     assert film.size == (960, 720)
@@ -90,14 +90,14 @@ def test_each_cell_has_the_colour_of_its_weight_at_its_step(view):
         assert weights[brightest] > 0.5
 
 
-def test_cells_stand_still_while_the_film_runs(view):
+def test_the_map_stays_in_place_while_the_film_runs(view):
     _, frames = decoded(film_gif(view, word="cat", site="encoder.0", head=2))
     assert len({maps_in(pixels)[0] for pixels, _ in frames}) == 1
     assert len({pixels.tobytes() for pixels, _ in frames}) == len(frames)  # yet no two pictures are equal
 
 
 def is_marked(pixels, box, shape, row, column, color):
-    """Whether a cell has this colour, with dark marks upon it."""
+    """Whether a cell has this colour, with dark marks on it."""
     left, top, right, bottom = box
     high, wide = (bottom - top) / shape[0], (right - left) / shape[1]
     cell = pixels[
@@ -108,12 +108,12 @@ def is_marked(pixels, box, shape, row, column, color):
     return commonest == ImageColor.getrgb(color) and any(sum(other) < 200 for other, _ in others)
 
 
-def test_blocked_cells_are_drawn_as_blocked_and_what_somebody_blocked_otherwise(view):
+def test_cells_blocked_by_a_mask_and_cells_blocked_by_hand_are_drawn_differently(view):
     site = "decoder.0.self"
     _, frames = decoded(film_gif(view, word="banana", site=site, head=1))
     shape = (7, 7)
     for (pixels, _), frame in zip(frames, view.frames, strict=True):
-        # Row and column 0 hold weights, so the map is found by its colours although a half of it is grey.
+        # Row and column 0 hold weights, so the map is found by its colours although half of it is grey.
         left, top, right, bottom = maps_in(pixels)[0]
         box = (left, top, right, bottom)
         for row in range(7):
@@ -127,7 +127,7 @@ def test_blocked_cells_are_drawn_as_blocked_and_what_somebody_blocked_otherwise(
     assert not is_marked(last, box, shape, 4, 2, colors.TAKEN)
 
 
-def test_a_head_that_is_off_lies_under_stripes_from_that_step_on(view):
+def test_a_head_is_striped_from_the_step_on_at_which_it_was_switched_off(view):
     """Head 3 was switched off at step 4."""
     grey = np.array(ImageColor.getrgb(colors.OFF))
 
@@ -143,7 +143,7 @@ def test_a_head_that_is_off_lies_under_stripes_from_that_step_on(view):
         assert all((0.3 < one < 0.8) if head == 2 else one < 0.01 for one in shares[4:]), shares
 
 
-def test_a_film_of_a_word_that_came_later_begins_with_what_is_kept_of_it(view, thinned):
+def test_a_film_of_a_word_added_later_begins_at_its_first_kept_step(view, thinned):
     assert len(decoded(film_gif(view, word="ox", site=CROSS, head=0))[1]) == 9
     _, frames = decoded(film_gif(thinned, word="ox", site=CROSS, head=0))
     kept = [frame for frame in view.frames if frame.step in (4, 5, 8)]
@@ -180,11 +180,11 @@ def test_the_strip_shows_the_same_head_at_seven_steps_side_by_side(thinned):
 
 
 def many(view, n):
-    """The view with n frames at steps 0, 10, 20, ..."""
+    """Return the view with n frames at steps 0, 10, 20, ..."""
     return replace(view, frames=Given(replace(view.frames[0], step=10 * i) for i in range(n)))
 
 
-def test_a_long_run_is_a_film_of_sixty_frames_and_a_strip_of_seven_and_both_say_so(view, told):
+def test_a_long_run_is_a_film_of_sixty_frames_and_a_strip_of_seven_and_both_show_the_numbers(view, told):
     long = many(view, 1_200)
     film = Image.open(io.BytesIO(film_gif(long, word="cat", site="encoder.0", head=0)))
     assert film.n_frames == 60
@@ -194,7 +194,7 @@ def test_a_long_run_is_a_film_of_sixty_frames_and_a_strip_of_seven_and_both_say_
     assert any("7 of 1,200 frames" in text for text, _ in told)
 
 
-def test_words_right_of_an_earlier_evaluation_say_of_which_step_they_are(view, told):
+def test_words_right_of_an_earlier_evaluation_are_shown_with_its_step(view, told):
     film_gif(view, word="cat", site=CROSS, head=0)
     said = [part for text, _ in told for part in text.split(" · ") if part.startswith("words right ")]
     assert said[4] == said[8].replace(str(HELD_OUT), str(LIVE)) == f"words right 0 / {LIVE}"
@@ -209,13 +209,13 @@ def test_the_first_the_last_and_moments_are_among_evenly_chosen_frames(view, n, 
     assert steps[0] == 0
     assert steps[-1] == 10 * (n - 1)
     assert len(steps) <= most
-    assert len(steps) >= min(n, most) - 3  # a moment can lie so that one frame more is one too many
+    assert len(steps) >= min(n, most) - 3  # moments can leave no room for one more frame
     if most > 4:
         assert {130, 570} & {10 * i for i in range(n)} <= set(steps)
         assert max(np.diff(steps), default=0) <= 2 * 10 * max(1, n / (most - 2))
 
 
-def test_more_moments_than_frames_are_thinned_and_the_limit_holds(view):
+def test_more_moments_than_frames_are_thinned_to_the_limit(view):
     crowd = tuple(Moment(10 * i, "turned", "") for i in range(100))
     steps = [frame.step for frame in film_frames(replace(many(view, 100), moments=crowd), 9, "cat")]
     assert len(steps) == 9
@@ -225,7 +225,7 @@ def test_more_moments_than_frames_are_thinned_and_the_limit_holds(view):
     assert [frame.step for frame in without] == [0, 500, 990]
 
 
-def test_what_cannot_be_filmed_is_said(view):
+def test_words_runs_and_heads_that_cannot_be_filmed_are_refused(view):
     with pytest.raises(
         InputError, match="^No frame of this run shows “dog” yet; choose one of its tracked words: banan"
     ):
@@ -243,7 +243,7 @@ def test_what_cannot_be_filmed_is_said(view):
 
 @pytest.mark.parametrize("predicted", ["x", "x" * 25])
 @pytest.mark.parametrize("make", [film_gif, filmstrip_png])
-def test_no_two_texts_touch_and_all_are_on_the_sheet(view, told, make, predicted):
+def test_no_two_texts_overlap_and_all_lie_within_the_picture(view, told, make, predicted):
     frames = Given([with_probe(view.frames[5], predicted=(predicted,) * 7)])
     picture = Image.open(io.BytesIO(make(replace(view, frames=frames), word="banana", site=CROSS, head=0)))
     assert sum("✗" in text for text, _ in told) == (7 if make is film_gif else 0)
@@ -253,7 +253,7 @@ def test_no_two_texts_touch_and_all_are_on_the_sheet(view, told, make, predicted
         assert all(box.x0 >= 0 and box.x1 <= picture.width and box.y0 >= 0 for _, box in told)
 
 
-def test_a_dollar_sign_begins_no_formula(view, told):
+def test_a_dollar_sign_does_not_start_a_formula(view, told):
     frames = Given([with_probe(view.frames[1], predicted=("$x_2$",) * 7)])
     film_gif(replace(view, frames=frames), word="banana", site=CROSS, head=0)
     assert any(text.endswith("✗ $x_2$") for text, _ in told)

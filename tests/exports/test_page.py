@@ -1,4 +1,4 @@
-"""The exported page holds a whole run and asks nobody: its maps are the recorded ones, words are safe."""
+"""The exported page holds a whole run and needs no network; its maps are as recorded, texts are escaped."""
 
 from __future__ import annotations
 
@@ -60,20 +60,20 @@ def data_of(text):
 
 
 def carried_by(text):
-    """What a page of one run carries of it."""
+    """Return the data that a page holds of its one run."""
     (run,) = data_of(text)["runs"]
     return run
 
 
 def chunks_of(data):
-    """The facts and the codes of every piece, by its name."""
+    """Return the facts and the codes of every chunk, by its name."""
     return {
         name: decoded(gzip.decompress(base64.b64decode(packed))) for name, packed in data["chunks"].items()
     }
 
 
 def modules_of(text):
-    """The player's modules by name, as the browser reads them."""
+    """Return the player's modules by name, as the browser reads them."""
     found = json.loads(re.search(r'<script type="importmap">(.*?)</script>', text, re.DOTALL)[1])["imports"]
     return {
         name: base64.b64decode(address.removeprefix("data:text/javascript;base64,")).decode()
@@ -81,7 +81,7 @@ def modules_of(text):
     }
 
 
-def test_nothing_in_the_page_refers_to_anything_outside(recorded):
+def test_the_page_refers_to_nothing_outside_itself(recorded):
     text = made(recorded)
     elements = Elements(text)
     for tag, attributes in elements.found:
@@ -100,7 +100,7 @@ def test_nothing_in_the_page_refers_to_anything_outside(recorded):
         assert "url(" not in source
 
 
-def test_the_player_inside_is_the_app_s_and_every_module_that_it_asks_for_is_there(recorded):
+def test_the_page_contains_the_player_of_the_app_and_every_module_that_it_imports(recorded):
     modules = modules_of(made(recorded))
     assert set(modules) == {f"headlight/{name}" for name in MODULES}
     asked = {name for source in modules.values() for name in re.findall(r'from "([^"]+)"', source)}
@@ -108,11 +108,11 @@ def test_the_player_inside_is_the_app_s_and_every_module_that_it_asks_for_is_the
     assert {"headlight/player.js", "headlight/sources.js"} <= set(modules)
 
 
-def test_plotly_js_is_inside(recorded):
+def test_the_page_contains_plotly_js(recorded):
     assert plotly.offline.get_plotlyjs()[:200] in made(recorded)
 
 
-def test_the_scripts_are_four_whatever_plotly_js_or_a_text_holds(recorded, monkeypatch):
+def test_the_page_has_four_scripts_whatever_plotly_js_or_a_text_contains(recorded, monkeypatch):
     nasty = 'var a = "</script><script>alert(1)</SCRIPT><!-- <script>";'
     monkeypatch.setattr(plotly.offline, "get_plotlyjs", lambda: nasty)
     page._plotly.cache_clear()
@@ -129,7 +129,7 @@ def test_the_scripts_are_four_whatever_plotly_js_or_a_text_holds(recorded, monke
     assert "&lt;i&gt;done&lt;/i&gt; &amp; {{data}}" in text
 
 
-def test_the_heading_says_which_run_this_is_and_never_its_secret_id(recorded):
+def test_the_heading_describes_the_run_without_its_secret_id(recorded):
     text = made(recorded)
     assert recorded.id not in text
     facts = " ".join(Elements(text).texts)
@@ -158,7 +158,7 @@ def test_the_page_holds_the_index_of_the_run_and_every_map_of_every_word(recorde
                     np.testing.assert_allclose(weights, recorded_map, atol=1 / ONE)
 
 
-def test_where_there_is_no_room_the_page_has_fewer_steps_with_the_first_the_last_and_moments(
+def test_a_page_over_its_limit_has_fewer_steps_and_keeps_the_first_the_last_and_moments(
     recorded, monkeypatch
 ):
     frames = recorded.frames
@@ -172,14 +172,14 @@ def test_where_there_is_no_room_the_page_has_fewer_steps_with_the_first_the_last
     assert held == set(steps)
 
 
-def test_a_page_of_a_few_steps_is_small_beside_plotly_js(recorded):
+def test_a_page_of_a_few_steps_adds_little_to_plotly_js(recorded):
     text = made(recorded)
     pictures = sum(map(len, carried_by(text)["pictures"]["steps"].values()))
     assert 0 < pictures <= page.ROOM_OF_PICTURES
     assert len(text.encode()) - pictures < len(plotly.offline.get_plotlyjs().encode()) + 425_000
 
 
-def test_it_opens_with_what_was_chosen_or_the_first_word_at_the_newest_step(recorded):
+def test_the_page_opens_with_the_chosen_word_or_else_the_first_at_the_newest_step(recorded):
     first = data_of(made(recorded, word="cat", site="encoder.0", head=2))["first"]
     assert first == {"word": "cat", "kind": "encoder", "pinned": ["encoder.0", 2], "step": None}
     assert data_of(made(recorded, word="dog"))["first"]["word"] == "banana"

@@ -1,4 +1,4 @@
-"""The exported script is the experiment: the same model, the same training, and nothing but PyTorch."""
+"""The exported script has the same model and training as the app, and needs only PyTorch."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ REFUSED = {
 }
 
 
-ELSEWHERE = {  # of speed alone, or of what is refused
+ELSEWHERE = {  # settings of speed only, or of what a script refuses
     *("src_vocab_size", "tgt_vocab_size", "cuda_graphs", "published", "model", "train"),
     *("shift", "patterns", "adjectives", "pairs"),
     *("tokenizer_file", "vocabulary", "min_frequency", "beam_width", "length_penalty"),
 }
 
 
-# Whatever changes what the model computes or how it learns, one setting at a time, and then several together.
+# Settings that change what the model computes or how it learns: one at a time, then several together.
 FLIPS = {
     "mask_fill": ["-1e9"],
     "n_encoder_layers": [3],
@@ -94,11 +94,11 @@ CASES = [
 
 
 def table_of(model):
-    """The table of the stack that writes."""
+    """Return the embedding table of the stack that writes."""
     return model.tgt_embedding if hasattr(model, "tgt_embedding") else model.src_embedding
 
 
-def test_a_script_is_the_program_with_the_settings_of_a_run_at_its_top():
+def test_a_script_is_experiment_py_with_the_settings_of_a_run_at_its_top():
     program = EXPERIMENT.read_text(encoding="utf-8")
     top, rest = program.split("# ---- Words ----")
     assert script(RunConfig()) == program
@@ -125,7 +125,7 @@ def test_free_text_stays_in_its_quotes():
 
 
 @pytest.mark.parametrize(("name", "value"), REFUSED.items())
-def test_what_a_script_cannot_do_is_refused(name, value):
+def test_settings_that_a_script_does_not_support_are_refused(name, value):
     config = RunConfig().with_changes(**{name: value})
     with pytest.raises(InputError, match="; choose ") as refused:
         script(config)
@@ -134,9 +134,9 @@ def test_what_a_script_cannot_do_is_refused(name, value):
 
 
 @pytest.mark.parametrize("changes", CASES, ids=label)
-def test_from_our_weights_and_words_it_computes_and_learns_as_we_do(changes, fill):
+def test_with_the_same_weights_and_words_a_script_computes_and_learns_as_the_app(changes, fill):
     names, state = run_of(**changes)
-    n_steps = state.config.train.steps - 1  # the last would evaluate
+    n_steps = state.config.train.steps - 1  # the last step would evaluate
     words = [state.task.words(state.config.seed, k) for k in range(n_steps)]
     model = twin(names, state)
     steps, theirs = zip(*names["train"](model, words), strict=True)
@@ -153,9 +153,9 @@ def test_from_our_weights_and_words_it_computes_and_learns_as_we_do(changes, fil
     *given, made_labels = names["as_tensors"](["abcde", "a", "zz", "helo"])
     made = [one for one in (*given, made_labels) if one is not None]
     assert all(torch.equal(one, other) for one, other in zip(made, expected, strict=True))
-    fill(state.model)  # logits that are far from each other
+    fill(state.model)  # logits that differ clearly
     model = twin(names, state)
-    model.double(), state.model.double()  # so that only a difference of meaning is seen
+    model.double(), state.model.double()  # so that rounding makes no difference
     ours = state.model.eval()(src, tgt)
     torch.testing.assert_close(model.eval()(*given), ours, rtol=0.0, atol=1e-5)
     assert ours.std() > 0.01

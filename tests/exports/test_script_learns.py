@@ -1,4 +1,4 @@
-"""The exported script draws, drops, counts and learns as the app does."""
+"""The exported script draws data, applies dropout, measures and learns as the app does."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STARTS = [
 
 @pytest.mark.parametrize("decay", ["linear", "cosine", "constant"])
 @pytest.mark.parametrize("warmup", [0, 1, 50, 299, 300, 1000])
-def test_the_rate_is_ours_at_every_step(decay, warmup):
+def test_the_learning_rate_is_that_of_the_app_at_every_step(decay, warmup):
     names, state = run_of(schedule=decay, warmup_steps=warmup, steps=300, learning_rate=0.007)
     theirs = [names["learning_rate"](step) for step in range(1, 301)]
     assert theirs == pytest.approx([state.stretch.rate(step) for step in range(1, 301)], rel=1e-12)
@@ -50,31 +50,31 @@ def test_the_rate_is_ours_at_every_step(decay, warmup):
 @pytest.mark.parametrize(
     "places", [(), *((place,) for place in DROPOUT_PLACES), ("residual", "encoder_attention"), DROPOUT_PLACES]
 )
-def test_dropout_acts_where_ours_does(places, placement, topology, fill, monkeypatch):
+def test_dropout_acts_where_it_does_in_the_app(places, placement, topology, fill, monkeypatch):
     names, state = run_of(dropout=0.3, dropout_on=places, norm_placement=placement, topology=topology)
     fill(state.model)
     model = twin(names, state)
     shares = {module.p for module in model.modules() if isinstance(module, torch.nn.Dropout)}
     assert shares - {0.0} == ({0.3} if places else set())
-    # Both made to do the same visible thing wherever they act.
+    # Make both dropouts do the same visible thing wherever they act.
     monkeypatch.setattr(Dropout, "forward", lambda self, x: x * 1.7 - 0.1 if self.active else x)
     monkeypatch.setattr(
         torch.nn.Dropout, "forward", lambda self, x: x * 1.7 - 0.1 if self.training and self.p else x
     )
     src, tgt, _ = state.to_device(
         state.task.encode(["abcde", "zzyxw"])
-    )  # ours leaves padding out in training
+    )  # the app's model skips padding in training
     *given, _ = names["as_tensors"](["abcde", "zzyxw"])
     theirs = model.train()(*given)
     torch.testing.assert_close(theirs, state.model.train()(src, tgt), rtol=0.0, atol=1e-5)
     names["write"](model, ["abc"])
-    assert torch.allclose(theirs, model(*given)) == (not places)  # what is measured is measured without it
+    assert torch.allclose(theirs, model(*given)) == (not places)  # measured without dropout
     next(names["train"](model, [["abc"]]))
     assert model.training
 
 
 @pytest.mark.parametrize("changes", STARTS, ids=label)
-def test_first_weights_are_drawn_as_ours_are(changes):
+def test_initial_weights_are_drawn_as_in_the_app(changes):
     names, state = run_of(d_model=60, d_ff=90, **changes)
     torch.manual_seed(0)
     theirs, ours = names["Transformer"]().state_dict(), state.model.state_dict()
@@ -87,7 +87,7 @@ def test_first_weights_are_drawn_as_ours_are(changes):
             assert float(theirs[name].abs().max()) == pytest.approx(float(weights.abs().max()), rel=0.6), name
 
 
-def test_words_are_drawn_as_ours_are():
+def test_words_are_drawn_as_in_the_app():
     names, _ = run_of(min_letters=2, max_letters=6, batch_size=4000)
     rng = names["random"].Random(0)
     trained = next(names["draw_batches"](rng))
@@ -101,7 +101,7 @@ def test_words_are_drawn_as_ours_are():
     assert all(names["is_held_out"](word) == is_held_out(word) for word in [*trained, *asked, "a", "zz"])
 
 
-def test_a_finite_set_is_seen_once_in_each_epoch_in_ever_other_orders():
+def test_each_epoch_has_every_example_of_a_finite_set_once_in_a_new_order():
     names, _ = run_of(examples=14, batch_size=6)
     batches = list(itertools.islice(names["draw_batches"](names["random"].Random(1)), 9))
     assert [len(words) for words in batches] == [6, 6, 2] * 3
@@ -113,8 +113,10 @@ def test_a_finite_set_is_seen_once_in_each_epoch_in_ever_other_orders():
 @pytest.mark.parametrize("padding", [True, False])
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_its_measures_are_ours_for_every_topology_and_mask(topology, causal, padding):
-    """Where rows look ahead, the right letters of the answer would be told: it has to write by itself."""
+def test_accuracy_and_mirror_scores_are_those_of_the_app_for_every_topology_and_mask(
+    topology, causal, padding
+):
+    """Rows that look ahead would read the right letters, so that accuracy has to be free-running."""
     names, state = run_of(
         topology=topology,
         causal_mask=causal,
@@ -149,7 +151,7 @@ SMALL = RunConfig(
 
 
 def printed(config, folder):
-    """What a script prints, started as a student would, with nothing of ours within reach."""
+    """Run a script as a student would, without access to the app; return its output."""
     (folder / "experiment.py").write_text(script(config), encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-I", "-W", "error", "experiment.py"],
@@ -166,7 +168,7 @@ def printed(config, folder):
 @pytest.mark.parametrize(
     "topology", [TOPOLOGIES[0], *(pytest.param(one, marks=pytest.mark.slow) for one in TOPOLOGIES[1:])]
 )
-def test_it_trains_and_says_what_was_learned(tmp_path, topology):
+def test_a_script_trains_and_prints_what_was_learned(tmp_path, topology):
     out = printed(SMALL.with_changes(topology=topology), tmp_path)
     steps = re.findall(
         r"^step +(\d+)   loss (\d\.\d{4})   exact +([\d.]+)% of 200 held-out words$", out, re.M
@@ -186,14 +188,14 @@ def test_it_trains_and_says_what_was_learned(tmp_path, topology):
         assert sum(float(weight) for weight in row[1:] if weight != ".") == pytest.approx(100, abs=4)
 
 
-def test_it_stops_at_the_goal_and_evaluates_when_it_is_told(tmp_path):
+def test_a_script_stops_at_the_goal_and_evaluates_at_the_configured_interval(tmp_path):
     config = SMALL.with_changes(goal=1e-9, evaluate_every=7, learning_rate=0.01, dropout=0.1)
     steps = [int(step) for step in re.findall(r"^step +(\d+) ", printed(config, tmp_path), re.M)]
     assert steps == list(range(7, steps[-1] + 1, 7))
     assert steps[-1] < 240
 
 
-def test_it_needs_torch_alone():
+def test_a_script_imports_only_torch_and_the_standard_library():
     tree = ast.parse(EXPERIMENT.read_text(encoding="utf-8"))
     imported = {
         (node.module if isinstance(node, ast.ImportFrom) else alias.name).split(".")[0]

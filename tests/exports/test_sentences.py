@@ -1,4 +1,4 @@
-"""Exports of sentences: words that do not touch, letters that the font has, and answers nobody knows."""
+"""Exports of translations: wording, letters that fonts lack, and unknown answers."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_letters_that_no_font_has_are_named_before_anything_is_drawn(french, mon
     assert told == []
 
 
-def test_a_font_of_the_machine_is_asked_where_the_first_lacks_a_letter(french, monkeypatch):
+def test_another_font_of_the_machine_is_used_where_the_first_lacks_a_letter(french, monkeypatch):
     monkeypatch.setattr(fonts, "FONTS", ("DejaVu Sans", "no such font"))
     assert re.match("^No font on this machine has 狗 猫; ", film_problem(french, "猫 or 狗"))
     monkeypatch.setattr(fonts, "FONTS", ("no such font", "DejaVu Sans"))
@@ -82,7 +82,7 @@ def test_films_count_sentences_and_cut_long_ones_short(french, told):
     assert any(text.startswith("cross-attention · decoder 1 · head 1 · “the girl finds") for text in texts)
 
 
-def test_the_page_speaks_of_sentences_and_tokens_and_of_no_letters(french):
+def test_the_page_of_a_translation_mentions_sentences_and_tokens_and_no_letters(french):
     index = carried_by(html_page(french, word=KEY, site=CROSS, head=0))["index"]
     assert (index["examples"], index["token"]) == ("sentences", "token")
     readings = {kind: one["reading"] for kind, one in index["kinds"].items()}
@@ -92,7 +92,7 @@ def test_the_page_speaks_of_sentences_and_tokens_and_of_no_letters(french):
     assert any("held-out sentences" in text for text in index["texts"])
 
 
-def test_the_page_of_reversed_words_speaks_of_letters(recorded):
+def test_the_page_of_reversed_words_mentions_letters(recorded):
     index = carried_by(html_page(recorded, word="cat", site="decoder.1.cross", head=0))["index"]
     assert (index["examples"], index["token"]) == ("words", "letter")
     assert "A word read backwards" in index["kinds"]["cross"]["reading"]
@@ -100,7 +100,7 @@ def test_the_page_of_reversed_words_speaks_of_letters(recorded):
 
 
 def rewritten(view, pieces):
-    """A view whose model has written this after the question nobody knows the answer of, at each frame."""
+    """Return a view whose model wrote these tokens, a tuple per frame, for the word of unknown answer."""
     frames = []
     for frame, written in zip(view.frames, pieces, strict=False):
         row = frame.row_of(UNKNOWN)
@@ -126,9 +126,7 @@ def rewritten(view, pieces):
     return replace(view, frames=Given(frames))
 
 
-def test_in_a_film_where_nobody_knows_the_answer_each_step_has_its_own_tokens_and_nothing_is_wrong(
-    french, told
-):
+def test_a_film_of_an_unknown_answer_shows_the_tokens_of_each_step_and_marks_none_wrong(french, told):
     view = rewritten(french, [("chat",), ("la", "fille", "chat"), ("la", "pomme")])
     assert film_gif(view, word=UNKNOWN, site=CROSS, head=0)[:3] == b"GIF"
     assert filmstrip_png(view, word=UNKNOWN, site="decoder.0.self", head=0)[1:4] == b"PNG"
@@ -138,14 +136,14 @@ def test_in_a_film_where_nobody_knows_the_answer_each_step_has_its_own_tokens_an
     assert {"chat → [EOS]", "la → pomme"} <= texts
 
 
-def test_numbers_say_bleu_and_chrf_and_leave_open_what_nobody_knows(french):
+def test_exported_numbers_have_bleu_and_chrf_and_are_null_for_unknown_answers(french):
     frame = french.frame
     evaluation = replace(frame.evaluation, bleu=12.5, chrf=30.25)
     document = json.loads(frame_json(french, replace(frame, evaluation=evaluation)))
     assert (document["bleu"], document["chrf"]) == (12.5, 30.25)
     keys = "answer", "right", "written_at"
     said = {probe["word"]: tuple(probe[key] for key in keys) for probe in document["probes"]}
-    assert said[UNKNOWN] == (None, None, 0)  # its newest output, when the maps of the last batch were made
+    assert said[UNKNOWN] == (None, None, 0)  # its newest output when the last maps were developed
     assert said[KEY] == ("la fille trouve la clé et la cache", False, None)
     first, *_, last = curves_csv(french).splitlines()
     numbers = dict(zip(first.split(","), last.split(","), strict=True))

@@ -1,4 +1,4 @@
-"""Numbers for other programs: they read back as what the run has recorded."""
+"""Exported numbers: other programs read back what the run has recorded."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ def test_the_csv_reads_back_as_the_table_with_a_row_for_every_step(view):
     assert "\r" not in curves_csv(view)
 
 
-def test_the_json_says_of_which_run_and_step_it_is(view, frame, document):
+def test_the_json_names_its_run_and_step(view, frame, document):
     configuration = RunConfig.from_json(json.dumps(document["configuration"]))
     assert configuration == view.config
     assert (document["format"], document["seed"], document["step"]) == (1, 5, 4)
     assert document["loss"] == view.metrics.column("loss")[3]
     assert document["held_out_words"] == {"right": frame.evaluation.right, "asked": LIVE, "step": 4}
     assert document["interventions"] == TAKEN.to_dict()
-    assert view.id not in frame_json(view, frame)  # who knows it may watch the run
+    assert view.id not in frame_json(view, frame)  # anyone who has it may watch the run
 
 
-def test_each_site_says_what_its_axes_are_and_which_masks_are_on(document):
+def test_each_site_lists_its_axes_and_the_masks_that_are_on(document):
     keys = ("kind", "rows", "columns", "writes", "causal", "padding")
     assert {site: tuple(said[key] for key in keys) for site, said in document["sites"].items()} == {
         "encoder.0": ("encoder", "src", "src", False, False, True),
@@ -79,7 +79,7 @@ def test_weights_are_those_of_the_frame_to_four_digits_and_null_where_blocked(fr
     assert all(len(str(weight)) <= 6 for row in banana["maps"]["encoder.0"][0] for weight in row)
 
 
-def test_each_word_has_its_tokens_and_what_was_written(frame, document):
+def test_each_word_has_its_tokens_and_its_output(frame, document):
     assert [probe["word"] for probe in document["probes"]] == ["banana", "cat", "ox"]
     cat, recorded = document["probes"][1], frame.probes[1]
     assert cat["src_tokens"] == ["[SOS]", "c", "a", "t", "[EOS]"]
@@ -97,7 +97,7 @@ def test_scores_have_a_number_for_every_head(frame, document):
     assert len(mirror) == 3
 
 
-def test_step_zero_has_no_loss_and_a_step_between_evaluations_says_what_its_numbers_are_of(view):
+def test_step_0_has_no_loss_and_numbers_between_evaluations_carry_the_step_of_their_evaluation(view):
     first, before, between = (json.loads(frame_json(view, view.frames.of_step(step))) for step in (0, 4, 6))
     assert (first["step"], first["loss"]) == (0, None)
     assert (between["step"], between["loss"]) == (6, view.metrics.column("loss")[5])
@@ -105,8 +105,8 @@ def test_step_zero_has_no_loss_and_a_step_between_evaluations_says_what_its_numb
     assert (between["held_out_words"]["step"], between["scored_step"]) == (4, 4)
 
 
-def test_a_word_that_came_later_has_its_maps_at_every_step_and_no_output_before(view):
-    for step, written in enumerate((0, 1, 2, 3, 4, 4, 4, 4, 8)):  # single steps up to the fourth
+def test_a_word_added_later_has_maps_at_every_step_and_no_output_before_it_was_added(view):
+    for step, written in enumerate((0, 1, 2, 3, 4, 4, 4, 4, 8)):  # single steps up to step 4
         *others, ox = json.loads(frame_json(view, view.frames.of_step(step)))["probes"]
         assert (ox["word"], np.shape(ox["maps"]["decoder.1.cross"])) == ("ox", (3, 3, 4))
         assert ox["output_step"] == (written if step >= 4 else None)
@@ -115,7 +115,7 @@ def test_a_word_that_came_later_has_its_maps_at_every_step_and_no_output_before(
         assert {probe["output_step"] for probe in others} == {written}
 
 
-def test_the_weights_of_a_run_fit_its_file(view):
+def test_exported_weights_are_those_of_the_run(view):
     snapshot = view.snapshots[-1]
     weights = load(weights_file(view.config, snapshot.step, snapshot.weights))
     assert snapshot.step == 8
@@ -124,7 +124,7 @@ def test_the_weights_of_a_run_fit_its_file(view):
         np.testing.assert_array_equal(weights[name], array)
 
 
-def test_any_other_program_can_read_the_file_and_its_metadata():
+def test_safetensors_reads_the_file_of_weights_and_its_metadata():
     data = weights_file(CONFIG, 4, WEIGHTS)
     weights = load(data)
     assert set(weights) == set(WEIGHTS)

@@ -1,4 +1,4 @@
-"""Exports of one stack alone, and of runs whose masks are off or were switched in the middle."""
+"""Exports of models of one stack, and of runs whose masks are off or are switched midway."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SWITCHED = {"encoder-decoder": "decoder.1.self", **SITES}
 
 @pytest.fixture(scope="session")
 def run_of(changed_midway):
-    """The finished run of a topology, from whose fourth step on both masks were off; "ox" is asked then."""
+    """Return the finished run of a topology, with both masks off from step 4 on; "ox" is added then."""
     made = {}
 
     def make(topology, taken=BOTH_OFF, **settings):
@@ -51,7 +51,7 @@ def page_of(view, word="cat", site=None):
 
 
 @pytest.mark.parametrize("topology", SITES)
-def test_a_page_of_one_stack_has_its_one_kind_of_attention(run_of, topology):
+def test_a_page_of_a_model_of_one_stack_has_its_one_kind_of_attention(run_of, topology):
     view = run_of(topology, taken=Interventions(ablated=((SITES[topology], 1),)))
     text = page_of(view)
     kinds = carried_by(text)["index"]["kinds"]
@@ -62,7 +62,7 @@ def test_a_page_of_one_stack_has_its_one_kind_of_attention(run_of, topology):
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_a_page_has_the_masks_that_were_on_before_a_switch_and_those_after_it(run_of, topology):
+def test_a_page_has_the_masks_of_each_step_before_and_after_a_switch(run_of, topology):
     view, site = run_of(topology), SWITCHED[topology]
     data = carried_by(page_of(view, site=site))
     pieces = chunks_of(data)
@@ -78,7 +78,7 @@ def test_a_page_has_the_masks_that_were_on_before_a_switch_and_those_after_it(ru
     assert {taken for at, taken in taken if at >= 4} == {"causal mask off; padding mask off"}
 
 
-def test_a_page_says_which_masks_a_run_began_without(run_of):
+def test_a_page_names_the_masks_that_a_run_began_with_if_they_are_not_the_default(run_of):
     off = page_of(run_of("encoder-decoder", padding_mask=False, causal_mask=False))
     assert "1 + 2 layers × 3 heads · width 12 · causal mask off · padding mask off · " in off
     on = page_of(run_of("encoder-only", causal_mask=True))
@@ -86,7 +86,7 @@ def test_a_page_says_which_masks_a_run_began_without(run_of):
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_a_map_is_made_as_large_as_another_with_its_reasons(run_of, topology):
+def test_a_map_is_enlarged_to_the_size_of_another_and_each_empty_cell_has_a_reason(run_of, topology):
     view = run_of(topology)
     first, whole = view.frames[0], widest(view.frames, "cat")
     assert whole.step >= 4
@@ -102,7 +102,7 @@ def test_a_map_is_made_as_large_as_another_with_its_reasons(run_of, topology):
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_a_film_shows_padding_as_hidden_before_and_with_its_weights_after_the_switch(run_of, topology):
+def test_a_film_shows_padding_as_blocked_before_the_switch_and_with_its_weights_after_it(run_of, topology):
     view, site = run_of(topology), SWITCHED[topology]
     view = replace(view, frames=Given(sharpened(frame) for frame in view.frames))
     _, frames = decoded(film_gif(view, word="cat", site=site, head=2))
@@ -124,19 +124,21 @@ def test_a_film_shows_padding_as_hidden_before_and_with_its_weights_after_the_sw
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_a_strip_is_made_of_every_topology(run_of, topology):
+def test_a_strip_can_be_made_of_every_topology(run_of, topology):
     view, site = run_of(topology), SWITCHED[topology]
     view = replace(view, frames=Given(sharpened(frame) for frame in view.frames))
     picture = Image.open(io.BytesIO(filmstrip_png(view, word="ox", site=site, head=0)))
     boxes = maps_in(np.asarray(picture.convert("RGB")).astype(int))
     sizes = [right - left for left, _, right, _ in boxes]
     assert len(sizes) == 7
-    assert max(np.ptp(sizes[:3]), np.ptp(sizes[3:])) <= 1  # hidden padding is grey before step 4
+    assert max(np.ptp(sizes[:3]), np.ptp(sizes[3:])) <= 1  # blocked padding is grey before step 4
     assert sizes[0] < sizes[3]
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_numbers_of_every_topology_are_those_of_the_frame_with_the_tokens_of_both_axes(run_of, topology):
+def test_the_json_of_every_topology_has_the_weights_of_the_frame_and_the_tokens_of_both_axes(
+    run_of, topology
+):
     view = run_of(topology)
     for frame in (view.frames[0], view.frames[-1]):
         document = json.loads(frame_json(view, frame))

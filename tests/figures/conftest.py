@@ -1,4 +1,4 @@
-"""What the tests of pictures share."""
+"""Helpers that the tests of pictures share."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from plotly.graph_objects import Figure
 
 
 def drawn(picture):
-    """The figure as Plotly understands it, which refuses what does not exist."""
+    """Return the figure as Plotly reads it; Plotly refuses attributes that do not exist."""
     return Figure(picture.figure())
 
 
 def heatmaps(figure):
-    """Its traces of cells, without the legend of the weights."""
+    """Return the traces of cells, without the legend of the weights."""
     return [trace for trace in figure.data if trace.type == "heatmap"]
 
 
 def softmaxed(*shape, seed=0):
-    """Random rows that add up to 1, as weights do."""
+    """Return random rows that add up to 1, as weights do."""
     scores = np.exp(3 * np.random.default_rng(seed).normal(size=shape))
     return scores / scores.sum(axis=-1, keepdims=True)

@@ -15,7 +15,7 @@ def drawn(pair):
     return alignment(pair, title="t").figure()
 
 
-def test_a_line_is_seen_for_each_link_and_for_nothing_else():
+def test_only_links_have_a_visible_line():
     figure = drawn(CAT)
     rows, columns = (figure["layout"]["meta"]["lines"][name] for name in ("rows", "columns"))
     assert (rows, columns) == (4, 3)
@@ -28,7 +28,7 @@ def test_a_line_is_seen_for_each_link_and_for_nothing_else():
         assert (shape["x0"], shape["x1"]) == (below[row], above[column])
 
 
-def test_what_has_no_partner_is_slanted_and_has_a_sign_in_its_place():
+def test_a_token_without_a_link_is_italic_and_has_a_sign_opposite_it():
     figure = drawn(Aligned(source=("a", "b"), target=("x", "y"), links=((1,), ())))
     answer, question, below, above = figure["data"]
     assert answer["text"] == ["x", "<i>y</i>"]
@@ -39,7 +39,7 @@ def test_what_has_no_partner_is_slanted_and_has_a_sign_in_its_place():
     assert question["hovertext"] == ["nothing comes from <b>a</b>", "<b>b</b> gives <b>x</b>"]
 
 
-def test_tokens_stand_in_their_order_and_leave_room_for_each_other():
+def test_tokens_are_in_order_and_do_not_overlap():
     tokens = ("i", "internationalisation", "纽约", "a")
     figure = drawn(Aligned(source=tokens, target=("x",), links=((0,),)))
     places = figure["data"][1]["x"]
@@ -49,7 +49,7 @@ def test_tokens_stand_in_their_order_and_leave_room_for_each_other():
         assert gap > (left + right) / 2
 
 
-def test_longer_sentences_have_smaller_type():
+def test_longer_sentences_have_smaller_text():
     sizes = [
         drawn(Aligned(source=("word",) * n, target=("x",), links=((0,),)))["data"][1]["textfont"]["size"]
         for n in (3, 20, 40)
@@ -57,12 +57,12 @@ def test_longer_sentences_have_smaller_type():
     assert sizes[0] > sizes[1] > sizes[2] >= 8
 
 
-def test_tags_in_a_token_are_text():
+def test_tags_in_a_token_are_escaped():
     figure = drawn(Aligned(source=("<b>",), target=("&",), links=((0,),)))
     assert figure["data"][1]["text"] == ["&lt;b&gt;"]
     assert figure["data"][0]["text"] == ["&amp;"]
 
 
-def test_links_of_another_length_are_a_wrong_call():
+def test_links_that_do_not_fit_the_answer_are_refused():
     with pytest.raises(ValueError, match="links for 1 tokens, but the answer has 2"):
         drawn(Aligned(source=("a",), target=("x", "y"), links=((0,),)))

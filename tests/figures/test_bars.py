@@ -1,4 +1,4 @@
-"""The next token: the likeliest on top, the right one always shown, told by colour and by mark."""
+"""Bars of the next token: the likeliest on top, the right one always shown, with a colour and a mark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def bars(forced=FORCED, free=FREE, tokens=TOKENS, expected=3, most=4, title="a w
 
 
 def panel(picture, number):
-    """(label, probability, colour) of each bar of a panel, from the top."""
+    """Return [label, probability, colour] of each bar of a panel, from the top."""
     figure = drawn(picture)
     suffix = "2" if number else ""
     axis = figure.layout[f"yaxis{suffix}"]
@@ -39,7 +39,7 @@ def panel(picture, number):
     return [rest for _, *rest in sorted(found)]
 
 
-def test_the_likeliest_tokens_stand_in_order_and_where_no_answer_is_known_none_is_right_or_wrong():
+def test_the_likeliest_tokens_are_in_order_and_unmarked_where_the_answer_is_unknown():
     assert panel(bars(expected=None), 0) == [
         ["a", 0.5, colors.GHOST],
         ["b", 0.3, colors.GHOST],
@@ -49,21 +49,21 @@ def test_the_likeliest_tokens_stand_in_order_and_where_no_answer_is_known_none_i
     assert [label for label, *_ in panel(bars(expected=None), 1)] == ["[EOS]", "c", "a", "b"]
 
 
-def test_the_right_token_and_a_wrong_favourite_are_told_by_colour_and_by_mark():
+def test_the_right_token_and_a_wrong_likeliest_token_have_a_colour_and_a_mark():
     right, wrong = panel(bars(expected=5), 0), panel(bars(expected=5), 1)
     assert right[:3] == [["✗ a", 0.5, colors.WRONG], ["b", 0.3, colors.GHOST], ["✓ c", 0.1, colors.RIGHT]]
     assert wrong[:2] == [["✗ [EOS]", 0.6, colors.WRONG], ["✓ c", 0.3, colors.RIGHT]]
     assert [label for label, *_ in panel(bars(expected=3), 0)] == ["✓ a", "b", "c", "[EOS]"]
 
 
-def test_a_right_token_that_is_not_among_the_likeliest_stands_below_them():
+def test_a_right_token_that_is_not_among_the_likeliest_is_shown_below_them():
     found = panel(bars(expected=1, most=2), 0)
     assert found == [["✗ a", 0.5, colors.WRONG], ["b", 0.3, colors.GHOST], ["✓ [SOS]", 0.02, colors.RIGHT]]
     assert list(drawn(bars(most=2)).layout.yaxis.tickvals) == [0, 1, 2 + BELOW]
     assert len(panel(bars(most=50), 0)) == 6  # a small vocabulary is shown whole
 
 
-def test_a_writing_that_has_ended_says_so_instead_of_bars():
+def test_an_output_that_has_ended_has_a_note_instead_of_bars():
     ended, going_on = bars(free=None), bars()
     assert panel(ended, 1) == []
     assert panel(ended, 0) == panel(going_on, 0)
@@ -73,7 +73,7 @@ def test_a_writing_that_has_ended_says_so_instead_of_bars():
         assert [note.xref for note in notes if "has ended" in note.text and note.visible] == panels
 
 
-def test_both_panels_say_what_the_model_had_read_and_run_from_0_to_100_percent():
+def test_both_panels_name_what_the_model_reads_and_run_from_0_to_100_percent():
     layout = drawn(bars()).layout
     headings = [note.text for note in layout.annotations][:2]
     assert "teacher-forced" in headings[0]
@@ -82,17 +82,17 @@ def test_both_panels_say_what_the_model_had_read_and_run_from_0_to_100_percent()
         assert list(axis.tickvals) == [0, 0.5, 1]
         assert axis.tickformat == ".0%"
         assert axis.range[0] == 0
-        assert axis.range[1] > 1.3  # a number stands behind a full bar
+        assert axis.range[1] > 1.3  # room for a number after a full bar
     assert layout.xaxis.domain[1] < 0.5 < layout.xaxis2.domain[0]
 
 
-def test_labels_of_long_tokens_have_more_room_and_tags_in_them_are_text():
+def test_labels_of_long_tokens_have_more_room_and_tags_in_them_are_escaped():
     long = bars(np.array([0.1, 0.9]), None, ["<b>", "appartement"], expected=0)
     assert drawn(bars()).layout.xaxis.domain[0] < drawn(long).layout.xaxis.domain[0] < 0.3
     assert [label for label, *_ in panel(long, 0)] == ["✗ appartement", "✓ &lt;b&gt;"]
 
 
-def test_what_stays_is_the_same_text_while_training_moves_the_bars():
+def test_the_spec_stays_the_same_while_training_moves_the_bars():
     first = bars()
     for other in (bars(free=None), bars(expected=None), bars(FREE, FORCED, title="later", step=9)):
         assert other.spec == first.spec

@@ -1,4 +1,4 @@
-"""The curves of a run: every number in its panel, thinned without a lie, the run before as a ghost."""
+"""The curves of a run: every number in its panel, thinned without bias, the previous run as a ghost."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAN = np.nan
 
 
 def series(n, every=4, seed=0):
-    """A run of n steps whose six columns can all be told apart, evaluated every so many steps."""
+    """Return a run of n steps with six different columns, evaluated once in `every` steps."""
     rng = np.random.default_rng(seed)
     steps = np.arange(1, n + 1)
     evaluated = steps % every == 0
@@ -35,7 +35,7 @@ def picture(run, planned=300, run_id="this run", **more):
 
 
 def lines(made):
-    """Name to the line, as Plotly understands the figure."""
+    """Return the lines of a figure by name, as Plotly reads them."""
     return {trace.name: trace for trace in drawn(made).data}
 
 
@@ -45,21 +45,21 @@ def test_thinning_keeps_the_mean_and_the_last_step_in_at_most_500_points(n):
     values = np.random.default_rng(n).normal(size=n)
     x, y = thinned(steps, values)
     assert len(x) == len(y) <= MAX_POINTS == 500
-    assert len(x) > n / (n // 500 + 2)  # and not more thinned than it must be
+    assert len(x) > n / (n // 500 + 2)  # not thinned more than necessary
     assert x[-1] == n
     in_each = np.diff(x, prepend=0)  # steps that a point stands for
     assert (in_each > 0).all()
     assert (in_each * y).sum() / n == pytest.approx(values.mean(), abs=1e-12)
 
 
-def test_each_point_is_the_mean_of_its_neighbours_at_the_last_of_them():
+def test_each_point_is_the_mean_of_several_steps_at_the_last_of_them():
     x, y = thinned(np.arange(1, 8), np.array([1.0, 3.0, 5.0, 7.0, 2.0, 2.0, 10.0]), most=3)
     assert x.tolist() == [3, 6, 7]
     assert y.tolist() == pytest.approx([3.0, 11 / 3, 10.0])
-    assert thinned(np.arange(3), x, most=3)[1] is x  # what fits is not touched
+    assert thinned(np.arange(3), x, most=3)[1] is x  # values that fit are returned unchanged
 
 
-def test_losses_stand_in_one_panel_and_shares_in_the_other():
+def test_losses_are_in_one_panel_and_shares_in_the_other():
     made = picture(series(12), planned=240)
     layout = drawn(made).layout
     for name, line in lines(made).items():
@@ -77,7 +77,7 @@ def test_losses_stand_in_one_panel_and_shares_in_the_other():
     assert layout.xaxis.title.text == "step"
 
 
-def test_every_number_of_the_run_stands_in_a_line_told_by_colour_and_by_more_than_colour():
+def test_every_number_of_the_run_has_a_line_that_differs_by_more_than_colour():
     run = series(12)
     found = lines(picture(run))
     solid, marked, dashed = ("lines", "solid"), ("lines+markers", "solid"), ("lines", "dash")
@@ -105,18 +105,18 @@ def test_a_translation_counts_tokens_and_sentences():
     assert "words" not in made.spec
 
 
-def test_the_loss_axis_grows_in_strides_for_a_loss_that_is_sure_and_wrong():
-    """A guess without knowledge among 30 tokens costs 3.4."""
+def test_the_loss_axis_grows_in_steps_for_losses_above_that_of_a_uniform_guess():
+    """A uniform guess among 30 tokens has a loss of 3.4."""
     low, high = np.array([NAN, 3.8]), np.array([4.2, NAN, 6.3])
     assert highest_loss(30) == highest_loss(30, low) == highest_loss(30, np.full(2, NAN)) == 3.9
     assert highest_loss(30, low, high) == 8.0
     assert highest_loss(30, np.array([3.95])) == 4.0
 
 
-def test_the_run_before_is_a_grey_ghost_behind_this_one():
+def test_the_previous_run_is_a_grey_ghost_behind_the_present_one():
     run, before = series(8), series(20, seed=1)
     alone = picture(run)
-    made = replace(alone, arrays={**alone.arrays, **ghost(before)})  # as a player puts them together
+    made = replace(alone, arrays={**alone.arrays, **ghost(before)})  # as a player merges them
     order = list(lines(made))
     assert order[:2] == ["previous run: training loss", "previous run: words right"]  # drawn first
     loss, right = (lines(made)[name] for name in order[:2])
@@ -128,17 +128,17 @@ def test_the_run_before_is_a_grey_ghost_behind_this_one():
     assert made.step == 8
 
 
-def test_a_run_without_a_step_draws_its_axes_and_no_line():
+def test_a_run_without_steps_has_axes_and_no_lines():
     made = picture(series(0))
     assert made.step == 0
     figure = drawn(made)
     assert len(figure.data) == 7
-    for line in figure.data:  # nor is there a ghost of a run before
+    for line in figure.data:  # the ghost has no points either
         assert list(line.x) == list(line.y) == [None]
     assert tuple(figure.layout.xaxis.range) == (0, 300)
 
 
-def test_a_long_run_is_thinned_in_the_picture_and_its_evaluations_are_not():
+def test_a_long_run_is_thinned_in_the_picture_but_its_evaluations_are_not():
     run = series(6000, every=25)
     found = lines(picture(run, planned=6000))
     for name in ("training", "letters right (training)"):
@@ -148,7 +148,7 @@ def test_a_long_run_is_thinned_in_the_picture_and_its_evaluations_are_not():
     assert len(found["words right (held-out)"].x) == 240
 
 
-def test_what_stays_is_the_same_text_while_training_goes_on():
+def test_the_spec_stays_the_same_while_training_goes_on():
     first = picture(series(4))
     assert picture(series(40)).spec == first.spec
     assert set(picture(series(40)).arrays) == set(first.arrays) > set(ghost(series(8)))
@@ -157,7 +157,7 @@ def test_what_stays_is_the_same_text_while_training_goes_on():
     assert json.loads(other.spec)["layout"]["uirevision"] == "another run"  # a zoom ends with its run
 
 
-def test_a_marker_stands_at_its_step_through_both_panels_and_moves_in_place():
+def test_a_marker_crosses_both_panels_at_its_step_and_moves_without_a_new_spec():
     run = series(12)
     without, here, there = picture(run), picture(run, marker=7), picture(run, marker=0)
     assert without.spec == here.spec == there.spec

@@ -1,4 +1,4 @@
-"""What stands at the axes of a map: the tokens that are really attended to, on the right sides."""
+"""The labels of a map's axes: the tokens that are really attended to, on the right sides."""
 
 from __future__ import annotations
 
@@ -62,13 +62,15 @@ SEQUENCE = of("seq", "seq", writes=True, causal=True)
     ],
     ids=["encoder", "decoder", "cross", "encoder that writes", "sequence", "words"],
 )
-def test_rows_ask_and_columns_answer(sides, src, tgt, expected, rows, columns, row_title, column_title):
+def test_rows_are_query_tokens_and_columns_are_key_tokens(
+    sides, src, tgt, expected, rows, columns, row_title, column_title
+):
     axes = map_axes(sides, src, tgt, expected)
     assert (axes.rows, axes.columns, axes.causal) == (rows, columns, sides.causal)
     assert (axes.row_title, axes.column_title) == (row_title, column_title)
 
 
-def test_a_row_is_wrong_where_another_token_is_predicted_and_where_nothing_is_written_none_is():
+def test_a_row_is_wrong_only_if_it_writes_a_token_and_predicts_another():
     predicted = ("t", "x", "c", "q")
     assert wrong_predictions(CROSS, EXPECTED, predicted) == {1: "x", 3: "q"}
     assert wrong_predictions(READER, EXPECTED, predicted) == {}

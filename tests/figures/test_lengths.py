@@ -1,4 +1,4 @@
-"""Lengths: letters right by the length of the word, with a line where training ended; a bar for each."""
+"""Lengths: letters right by length of the word, with a line at the longest trained; a histogram."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def lengths(share=SHARE, asked=ASKED, exact=EXACT, longest_trained=4, title="how
     )
 
 
-def test_each_share_stands_at_its_length_and_its_position_counted_from_one():
+def test_each_share_is_at_its_length_and_its_position_counted_from_one():
     figure = drawn(lengths())
     heat, _ = figure.data
     assert list(heat.x) == [1, 2, 3, 4, 5, 6]
@@ -37,7 +37,7 @@ def test_each_share_stands_at_its_length_and_its_position_counted_from_one():
 
 
 @pytest.mark.parametrize("share", [SHARE, np.zeros((4, 6)), np.full((4, 6), 0.3)])
-def test_a_share_has_the_same_colour_always_and_not_that_of_a_weight(share):
+def test_a_share_always_has_the_same_colour_on_another_scale_than_weights(share):
     heat, exact = drawn(lengths(share)).data
     assert (heat.zmin, heat.zmax, exact.zmin, exact.zmax) == (0, 1, 0, 1)
     assert heat.colorscale == exact.colorscale
@@ -48,7 +48,7 @@ def test_a_share_has_the_same_colour_always_and_not_that_of_a_weight(share):
 
 
 @pytest.mark.parametrize("trained", [3, 4, 5])
-def test_a_line_with_a_label_parts_trained_from_untrained_lengths(trained):
+def test_a_line_with_a_label_separates_trained_from_untrained_lengths(trained):
     layout = drawn(lengths(longest_trained=trained)).layout
     (line,) = layout.shapes
     assert line.y0 == line.y1 == trained + 0.5
@@ -77,7 +77,7 @@ def test_whole_words_have_a_column_of_their_own_with_the_number_in_it():
     assert figure.layout.xaxis2.ticktext
 
 
-def test_what_stays_is_the_same_text_while_training_moves_the_shares():
+def test_the_spec_stays_the_same_while_training_moves_the_shares():
     first = lengths()
     later = lengths(1 - SHARE, ASKED + 1, title="later", step=9)
     assert later.spec == first.spec
@@ -90,10 +90,10 @@ def test_numbers_that_do_not_fit_the_lengths_are_refused(name):
         lengths(**{name: np.ones(6)})
 
 
-# How long questions and answers are.
+# The histogram of the lengths of questions and answers.
 
 
-def test_every_length_up_to_the_longest_has_its_bar():
+def test_every_length_up_to_the_longest_has_a_bar():
     figure = length_histogram([2, 2, 5], [1, 3, 3], unit=("words", "characters"), title="t").figure()
     questions, answers = figure["data"]
     assert questions["x"] == answers["x"] == [1, 2, 3, 4, 5]

@@ -1,4 +1,4 @@
-"""Attention as lines: a line for every cell, as opaque as its weight, from who looks to what is looked at."""
+"""Attention as lines: a line for every cell, as opaque as its weight, from query token to key token."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def view(weights=WEIGHTS, axes=AXES, title="a head", step=4, **more):
 
 
 @pytest.mark.parametrize("lit_row", [None, 1])
-def test_each_cell_has_a_line_where_the_live_figure_counts_it_with_its_weight_as_opacity(lit_row):
+def test_each_cell_has_a_line_at_its_index_in_the_live_figure_with_its_weight_as_opacity(lit_row):
     layout = drawn(view(lit_row=lit_row)).layout
     assert layout.meta == {"lines": {"rows": 3, "columns": 5}}
     assert len(layout.shapes) == 3 * 5
@@ -36,36 +36,36 @@ def test_each_cell_has_a_line_where_the_live_figure_counts_it_with_its_weight_as
         assert shape.opacity == WEIGHTS[row, column]
 
 
-def test_tokens_stand_at_the_ends_of_their_lines_and_repeated_letters_keep_their_own_place():
+def test_tokens_are_at_the_ends_of_their_lines_and_repeated_letters_keep_separate_places():
     figure = drawn(view())
     rows, columns = figure.data
     assert (list(rows.x), list(rows.y), list(rows.text)) == ([0] * 3, [0, 1, 2], list(AXES.rows))
     assert (list(columns.x), list(columns.y)) == ([1] * 5, [0, 1, 2, 3, 4])
     assert list(columns.text) == list(AXES.columns)
     low, high = figure.layout.xaxis.range
-    assert low < 0 < 1 < high  # labels stand beside the lines, inside of the picture
+    assert low < 0 < 1 < high  # labels are beside the lines, inside the picture
     bottom, top = figure.layout.yaxis.range
-    assert top < 0 < 4 < bottom  # the first token stands at the top
+    assert top < 0 < 4 < bottom  # the first token is at the top
     headings = [(note.text, note.x) for note in figure.layout.annotations]
     assert headings == [(AXES.row_title, 0), (AXES.column_title, 1)]
     for tokens in figure.data:
-        assert tokens.marker.size >= 12  # for the pointer
-        assert tokens.hoverinfo == "none"  # which tells the component of the pointer; "skip" would not
+        assert tokens.marker.size >= 12  # large enough for the pointer
+        assert tokens.hoverinfo == "none"  # unlike "skip", it still reports the pointer to the component
 
 
-def test_what_is_blocked_has_no_line_to_see_and_takes_its_place_all_the_same():
+def test_a_blocked_cell_keeps_its_place_with_an_invisible_line():
     weights = np.where(np.tri(3, 5, dtype=bool), 0.25, np.nan)
     opacities = [shape.opacity for shape in drawn(view(weights)).layout.shapes]
     assert opacities == [0.25, 0, 0, 0, 0, 0.25, 0.25, 0, 0, 0, 0.25, 0.25, 0.25, 0, 0]
 
 
-def test_half_precision_weights_a_hair_above_one_are_accepted():
+def test_half_precision_weights_slightly_above_one_are_accepted():
     weights = np.full((3, 5), 1.001, dtype=np.float16)
     assert {shape.opacity for shape in drawn(view(weights)).layout.shapes} == {1}
-    json.dumps(view(weights).layout)  # what is sent are numbers that JSON knows
+    json.dumps(view(weights).layout)  # the numbers sent are valid JSON
 
 
-def test_the_token_that_matters_now_is_bold_with_wider_lines_of_another_colour():
+def test_the_lit_token_is_bold_with_wider_lines_of_another_colour():
     figure = drawn(view(lit_row=1))
     assert list(figure.data[0].text) == ["[SOS] → a", "<b>a → n</b>", "n → a"]
     assert list(figure.data[1].text) == list(AXES.columns)
@@ -76,7 +76,7 @@ def test_the_token_that_matters_now_is_bold_with_wider_lines_of_another_colour()
     assert faint[1] < width < lit[1]
 
 
-def test_long_labels_have_more_room_and_leave_some_to_the_lines_and_many_are_written_smaller():
+def test_long_labels_have_more_room_but_leave_some_to_the_lines_and_many_labels_are_smaller():
     def room(rows):
         axes = MapAxes(rows=rows, columns=AXES.columns, row_title="", column_title="")
         low, high = drawn(view(axes=axes)).layout.xaxis.range
@@ -89,7 +89,7 @@ def test_long_labels_have_more_room_and_leave_some_to_the_lines_and_many_are_wri
         assert smaller.textfont.size < usual.textfont.size
 
 
-def test_what_stays_is_the_same_text_while_training_moves_the_lines():
+def test_the_spec_stays_the_same_while_training_moves_the_lines():
     first, later = view(), view(WEIGHTS[::-1], title="later", step=9)
     assert later.spec == first.spec
     assert set(later.layout) == set(first.layout)

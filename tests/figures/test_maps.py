@@ -1,4 +1,4 @@
-"""Attention maps: every letter has its own column, every weight its fixed colour, every tile its place."""
+"""Attention maps: each letter has its own column, each weight a fixed colour, each tile its place."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ CROSS = MapAxes(
 )
 MARKING = replace(CROSS, marked=True)
 CAUSAL = MapAxes(rows=CROSS.rows, columns=READ, row_title="rows", column_title="columns", causal=True)
-SHAPE = (7, 8)  # rows and columns of a cross-attention map differ, so that swapped axes are seen
+SHAPE = (7, 8)  # rows and columns of a cross-attention map differ, so that swapped axes are detected
 
 
 def causal_weights(*shape, seed=0):
-    """Random weights with the future blocked."""
+    """Return random weights with future cells blocked."""
     return np.where(np.tri(*shape[-2:], dtype=bool), softmaxed(*shape, seed=seed), np.nan)
 
 
@@ -46,19 +46,19 @@ def strip(n_layers, n_heads, axes=CROSS, weights=None, lit=None, chosen=None, **
 
 
 def cells(trace):
-    """The numbers of a trace; NaN where it has none."""
+    """Return the numbers of a trace; NaN where it has none."""
     return np.array([[np.nan if z is None else z for z in row] for row in trace.z], dtype=float)
 
 
 def outlines(figure, n_layers, n_heads):
-    """The shape of each (layer, head)."""
+    """Return the outline of each (layer, head)."""
     shapes = figure.layout.shapes
     return {
         (layer, head): shapes[head * n_layers + layer] for layer in range(n_layers) for head in range(n_heads)
     }
 
 
-def test_positions_are_the_axis_so_a_repeated_letter_keeps_its_own_column():
+def test_axes_count_positions_so_that_a_repeated_letter_keeps_its_own_column():
     weights = softmaxed(*SHAPE)
     figure = drawn(large(weights, title="decoder 1 · head 2"))
     np.testing.assert_array_equal(np.array(figure.data[0].z, dtype=float), weights)
@@ -69,7 +69,7 @@ def test_positions_are_the_axis_so_a_repeated_letter_keeps_its_own_column():
     assert list(y.tickvals) == list(range(7))
     assert list(y.ticktext) == list(CROSS.rows)
     assert tuple(x.range) == (-0.5, 7.5)
-    assert tuple(y.range) == (6.5, -0.5)  # the first row stands at the top
+    assert tuple(y.range) == (6.5, -0.5)  # the first row is at the top
     assert x.title.text == f"rows: {CROSS.row_title}<br>columns: {CROSS.column_title}"
     assert figure.layout.title.text == "decoder 1 · head 2"
 
@@ -83,7 +83,7 @@ def test_a_weight_has_the_same_colour_in_every_map_and_the_scale_is_shown(weight
     for one in (trace, tiles):
         assert (one.zmin, one.zmax) == (0, 1)
         assert one.showscale is False
-        # A weight has the colour beside which the legend names it, that of Viridis at its square root.
+        # A weight has the colour that the legend shows for it: Viridis at its square root.
         for tick, percent in zip(bar.tickvals, (0, 1, 5, 25, 50, 100), strict=True):
             assert tick == pytest.approx((percent / 100) ** 0.5)
             colors_there = [
@@ -95,7 +95,7 @@ def test_a_weight_has_the_same_colour_in_every_map_and_the_scale_is_shown(weight
                 np.testing.assert_allclose(found, expected, atol=2)
 
 
-def test_what_lies_in_the_future_is_drawn_as_blocked_and_never_as_zero():
+def test_future_cells_are_drawn_as_blocked_and_never_as_zero():
     weights = causal_weights(7, 7)
     weights[3, 0] = 0.0  # a weight of zero is a weight
     allowed, blocked = heatmaps(drawn(large(weights, CAUSAL)))
@@ -112,7 +112,7 @@ def test_what_lies_in_the_future_is_drawn_as_blocked_and_never_as_zero():
 
 
 @pytest.mark.parametrize("axes", [CROSS, CAUSAL])
-def test_a_cell_taken_by_hand_is_told_from_the_future_and_a_player_fills_a_trace_with_such_cells(axes):
+def test_cells_blocked_by_hand_differ_from_future_cells_and_have_a_trace_that_a_player_fills(axes):
     shape = len(axes.rows), len(axes.columns)
     weights = causal_weights(*shape) if axes.causal else softmaxed(*shape)
     assert player_spec(axes, False) == large(weights, axes).spec
@@ -126,11 +126,11 @@ def test_a_cell_taken_by_hand_is_told_from_the_future_and_a_player_fills_a_trace
     assert by_player["data"][:-2] == by_page["data"][:-2]
     assert by_player["data"][-1] == by_page["data"][-1]  # the legend
     last = by_player["data"][-2]
-    assert last["z"] is None  # the player says which
+    assert last["z"] is None  # the player fills it
     assert last["colorscale"] == by_page["data"][-2]["colorscale"] == [[0, colors.TAKEN], [1, colors.TAKEN]]
 
 
-def test_a_row_that_would_write_the_wrong_letter_says_so_and_no_other_row_does():
+def test_only_rows_that_predict_a_wrong_token_have_a_mark():
     figure = drawn(large(softmaxed(*SHAPE), wrong={2: "x", 4: "appartement", 6: "<s>"}))
     marks = {i: mark for i, mark in enumerate(figure.layout.yaxis2.ticktext) if mark}
     assert marks == {2: "<b>✗</b> x", 4: "<b>✗</b> appart…", 6: "<b>✗</b> &lt;s&gt;"}
@@ -138,16 +138,16 @@ def test_a_row_that_would_write_the_wrong_letter_says_so_and_no_other_row_does()
     assert figure.layout.yaxis2.side == "right"
 
 
-def test_what_is_wrong_moves_nothing_of_a_map():
-    """Its own axis changes, in a room that is kept free; the labels and the margins stay."""
+def test_marks_of_wrong_predictions_do_not_move_a_map():
+    """Only the axis of the marks changes, in space reserved for it; labels and margins stay."""
     right, wrong = (large(softmaxed(*SHAPE), MARKING, wrong=some) for some in ({}, {1: "[EOS]"}))
     assert right.spec == wrong.spec
     assert {*right.layout} == {*wrong.layout} == {"title.text", "yaxis2.ticktext"}
-    assert drawn(right).layout.margin.r > 40  # where they stand
+    assert drawn(right).layout.margin.r > 40  # space for the marks
     assert not drawn(right).layout.yaxis2.automargin
 
 
-def test_all_labels_of_an_axis_stand_on_one_line_turned_where_they_are_crowded():
+def test_labels_of_an_axis_are_on_one_line_and_rotated_where_they_are_crowded():
     upright, crowded = ("[SOS]", "a", "b", "[EOS]"), ("[SOS]", "a", "[EOS]", "[PAD]")
     for columns in (upright, crowded, ("[SOS]", "city", "[EOS]")):
         axes = MapAxes(rows=("a",), columns=columns, row_title="rows", column_title="columns")
@@ -157,7 +157,7 @@ def test_all_labels_of_an_axis_stand_on_one_line_turned_where_they_are_crowded()
         assert (axis.tickangle == 0) == (columns == upright)
 
 
-def test_the_row_that_matters_now_has_a_frame():
+def test_the_lit_row_has_a_frame():
     (shape,) = drawn(large(softmaxed(*SHAPE), lit_row=2)).layout.shapes
     assert (shape.y0, shape.y1, shape.x0, shape.x1) == (1.5, 2.5, -0.5, 7.5)
     assert shape.line.color == colors.LIT
@@ -171,7 +171,7 @@ def test_weights_that_do_not_fit_the_tokens_are_refused(shape):
         assert f"shape {shape}" in str(refused.value)
 
 
-def test_what_stays_is_the_same_text_while_training_moves_the_rest():
+def test_the_spec_stays_the_same_while_training_moves_the_rest():
     first = large(softmaxed(*SHAPE), wrong={1: "x"}, lit_row=0)
     later = large(softmaxed(*SHAPE, seed=1), title="another head", step=9, lit_row=0)
     assert later.spec == first.spec
@@ -181,7 +181,7 @@ def test_what_stays_is_the_same_text_while_training_moves_the_rest():
     bright = strip(2, 3, lit=[[True] * 3] * 2, chosen=(1, 2), weights=[softmaxed(3, *SHAPE, seed=7)] * 2)
     assert bright.spec == dark.spec
     assert strip(3, 2).spec != dark.spec
-    assert set(bright.layout) == set(dark.layout)  # what is not lit any more is said too
+    assert set(bright.layout) == set(dark.layout)  # also for heads that are no longer lit
 
 
 def test_a_zoom_is_kept_for_as_long_as_the_tokens_stay():
@@ -193,7 +193,7 @@ def test_a_zoom_is_kept_for_as_long_as_the_tokens_stay():
 
 
 @pytest.mark.parametrize(("n_layers", "n_heads"), [(1, 1), (2, 3), (3, 2), (4, 8)])
-def test_a_click_on_a_tile_means_the_head_that_is_drawn_there_and_between_tiles_none(n_layers, n_heads):
+def test_a_click_on_a_tile_selects_its_head_and_a_click_between_tiles_none(n_layers, n_heads):
     weights = [softmaxed(n_heads, *SHAPE, seed=layer) for layer in range(n_layers)]
     shown = cells(drawn(strip(n_layers, n_heads, weights=weights)).data[0])
     found = np.full((n_layers, n_heads, *SHAPE), np.nan)
@@ -207,7 +207,7 @@ def test_a_click_on_a_tile_means_the_head_that_is_drawn_there_and_between_tiles_
     np.testing.assert_allclose(found, weights, rtol=1e-6)
 
 
-def test_layers_stand_side_by_side_and_heads_below_each_other_and_both_are_named():
+def test_layers_are_side_by_side_heads_are_below_each_other_and_both_are_named():
     figure = drawn(strip(3, 2))
     tiles = {}
     for row, column in np.argwhere(~np.isnan(cells(figure.data[0]))):
@@ -225,7 +225,7 @@ def test_layers_stand_side_by_side_and_heads_below_each_other_and_both_are_named
     assert figure.layout.yaxis.range[1] < -0.5 < n_rows - 0.5 < figure.layout.yaxis.range[0]  # downwards
 
 
-def test_under_the_pointer_every_cell_of_every_tile_knows_its_tokens_layer_and_head():
+def test_the_pointer_shows_tokens_layer_and_head_of_every_cell_of_every_tile():
     layout = drawn(strip(2, 3)).layout
     across = dict(zip(layout.xaxis.tickvals, layout.xaxis.ticktext, strict=True))
     down = dict(zip(layout.yaxis.tickvals, layout.yaxis.ticktext, strict=True))
@@ -235,16 +235,16 @@ def test_under_the_pointer_every_cell_of_every_tile_knows_its_tokens_layer_and_h
             assert down[y] == f"head {tile[1] + 1}, {CROSS.rows[y % 8]}"
 
 
-def test_a_head_that_turned_has_a_frame_and_the_chosen_one_the_thickest():
+def test_a_lit_head_has_a_frame_and_the_chosen_head_the_thickest():
     figure = drawn(strip(2, 2, lit=[[False, True], [False, False]], chosen=(1, 0)))
     width = {tile: shape.line.width for tile, shape in outlines(figure, 2, 2).items()}
     assert width[0, 0] == width[1, 1] == 0
     assert 0 < width[0, 1] < width[1, 0]
 
 
-def test_blocked_cells_of_tiles_have_no_weight_and_say_which_are_in_the_future_and_which_taken_by_hand():
+def test_blocked_cells_of_tiles_have_no_weight_and_differ_between_future_and_by_hand():
     weights = [causal_weights(3, 7, 7, seed=layer) for layer in range(2)]
-    weights[1][2, 4, 1] = np.nan  # somebody has taken it away
+    weights[1][2, 4, 1] = np.nan  # blocked by hand
     figure = drawn(strip(2, 3, CAUSAL, weights=weights))
     shown, blocked = map(cells, figure.data)
     assert [color for _, color in figure.data[1].colorscale] == [colors.CAUSAL, colors.TAKEN]
@@ -259,7 +259,7 @@ def test_blocked_cells_of_tiles_have_no_weight_and_say_which_are_in_the_future_a
     assert by_hand == [((1, 2), 4, 1)]
 
 
-def test_a_head_that_is_off_is_hatched_as_a_whole_and_no_other():
+def test_only_a_head_that_is_off_is_hatched_as_a_whole():
     assert large(softmaxed(*SHAPE)).hatched == ()
     assert large(softmaxed(*SHAPE), off=True).hatched == ((-0.5, 7.5, -0.5, 6.5),)
     tiles = [softmaxed(2, *SHAPE, seed=layer) for layer in range(3)]

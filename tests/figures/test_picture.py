@@ -1,4 +1,4 @@
-"""A picture becomes a whole Plotly figure, and stays what it was."""
+"""A picture makes a complete Plotly figure and does not change."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SPEC = {
 }
 
 
-def test_numbers_go_into_the_trace_and_attribute_that_their_name_says():
+def test_arrays_go_into_the_trace_and_attribute_of_their_name():
     picture = Picture(
         spec=json.dumps(SPEC),
         arrays={"0.z": np.array([[0.25, 0.5], [0.75, 1.0]]), "1.x": np.array([3, 4]), "1.y": np.array([5.0])},
@@ -25,7 +25,7 @@ def test_numbers_go_into_the_trace_and_attribute_that_their_name_says():
     assert line == {"type": "scatter", "x": [3, 4], "y": [5.0]}
 
 
-def test_what_is_no_number_becomes_a_gap_and_zero_stays_zero():
+def test_nan_becomes_a_gap_and_zero_stays_zero():
     picture = Picture(spec=json.dumps(SPEC), arrays={"0.z": np.array([[0.0, np.nan], [np.nan, 1.0]])})
     assert picture.figure()["data"][0]["z"] == [[0.0, None], [None, 1.0]]
 
@@ -39,14 +39,14 @@ def test_what_is_no_number_becomes_a_gap_and_zero_stays_zero():
         ("yaxis.title.font.size", lambda layout: layout["yaxis"]["title"]["font"]["size"]),
     ],
 )
-def test_a_changing_part_of_the_layout_goes_where_its_path_says_and_nowhere_else(path, found):
+def test_a_changing_part_of_the_layout_is_set_at_its_path_only(path, found):
     layout = Picture(spec=json.dumps(SPEC), layout={path: "new"}).figure()["layout"]
     assert found(layout) == "new"
     assert layout["annotations"][0] == {"text": "one"}
     assert layout["title"]["x"] == 0.5
 
 
-def test_a_figure_belongs_to_who_asked_for_it():
+def test_changing_a_figure_does_not_change_its_picture():
     picture = Picture(spec=json.dumps(SPEC), arrays={"0.z": np.zeros((1, 1))}, layout={"title.text": "now"})
     first = picture.figure()
     first["data"].clear()

@@ -1,4 +1,4 @@
-"""A score of every head over training: all of them drawn, the best of them named, the loss on one axis."""
+"""A score of every head over training: all are drawn, the highest are named, the loss shares the steps."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def picture(scores=SCORES, steps=STEPS, loss_steps=LOSS_STEPS, loss=LOSS, **more
 
 
 def named(made):
-    """Name, colour and height of the heads that are named, highest first."""
+    """Return name, colour and height of the heads that are named, highest first."""
     notes = [note for note in drawn(made).layout.annotations[:3] if note.text]
     return [(note.text.replace("<br>", " · "), note.font.color, note.y) for note in notes]
 
 
-def test_every_head_has_its_pale_line_and_its_name_at_the_pointer():
+def test_every_head_has_a_pale_line_with_its_name_at_the_pointer():
     figure = drawn(picture())
     for trace, (name, values) in zip(figure.data[:5], SCORES.items(), strict=True):
         assert trace.name == name
@@ -58,16 +58,16 @@ def test_the_heads_that_end_highest_stand_out_and_are_named_in_their_colour():
         assert list(trace.y) == SCORES[name].tolist()
         assert trace.line.color == color
         assert trace.line.width > 2 * figure.data[0].line.width
-        assert trace.hoverinfo == "skip"  # its pale line answers
+        assert trace.hoverinfo == "skip"  # its pale line reacts to the pointer
     assert [color for _, color, _ in named(made)] == list(colors.NAMED)
 
 
-def test_it_is_the_last_score_that_counts_not_the_highest_and_a_gap_is_none():
+def test_heads_are_ranked_by_their_last_known_score_and_not_by_their_highest():
     scores = {"a": np.array([0.0, 0.9, 0.1]), "b": np.array([0.0, 0.1, 0.5]), "c": np.array([0.0, 0.3, NAN])}
     assert [name for name, *_ in named(picture(scores))] == ["b", "c", "a"]
 
 
-def test_names_stand_at_the_ends_of_their_lines_and_never_upon_each_other():
+def test_names_are_at_the_ends_of_their_lines_and_never_overlap():
     apart = named(picture())
     assert apart[0][2] == pytest.approx(0.9)
     assert apart[1][2] < 0.9 - 0.2  # names of two lines each
@@ -79,7 +79,7 @@ def test_names_stand_at_the_ends_of_their_lines_and_never_upon_each_other():
         assert (-np.diff(heights) >= 0.2599).all()
 
 
-def test_the_loss_stands_below_on_the_same_steps_and_is_thinned_where_it_is_long():
+def test_the_loss_is_below_on_the_same_step_axis_and_is_thinned_if_long():
     figure = drawn(picture())
     loss = figure.data[-1]
     assert loss.yaxis == "y2"
@@ -105,7 +105,7 @@ def test_the_threshold_is_a_dashed_line_with_its_number():
     assert label.y == 0.5
 
 
-def test_a_marker_stands_at_its_step_and_moves_in_place():
+def test_a_marker_is_at_its_step_and_moves_without_a_new_spec():
     made = picture(marker=40)
     assert made.spec == picture().spec
     line = drawn(made).layout.shapes[0]
@@ -122,7 +122,7 @@ def test_few_heads_are_all_named_and_none_is_made_up(n):
     assert sorted(found) == sorted(scores)
 
 
-def test_before_the_first_score_the_axes_stand_and_no_head_is_best():
+def test_before_the_first_score_there_are_axes_and_no_head_is_named():
     nothing = np.zeros(0)
     made = picture(dict.fromkeys(SCORES, nothing), nothing, nothing, nothing)
     assert made.step == 0
@@ -133,7 +133,7 @@ def test_before_the_first_score_the_axes_stand_and_no_head_is_best():
     assert named(unknown) == []
 
 
-def test_what_stays_is_the_same_text_while_training_goes_on():
+def test_the_spec_stays_the_same_while_training_goes_on():
     later = {name: 1 - values for name, values in SCORES.items()}
     assert picture(later).spec == picture().spec
     assert set(picture(later).arrays) == set(picture().arrays)

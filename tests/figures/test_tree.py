@@ -1,4 +1,4 @@
-"""The tree of a beam search: a column per token, a row per place; fates are told by more than colour."""
+"""The tree of a beam search: a column per token, a row per place; fates differ by more than colour."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def tree(nodes=NODES, tokens=TOKENS, title="a search", step=7):
 
 
 def labels(figure):
-    """(column, row) of each node to its text, colour and hover text."""
+    """Map (column, row) of each node to its text, colour and hover text."""
     found = {}
     for trace in figure.data:
         if trace.mode == "markers+text":
@@ -55,7 +55,7 @@ def labels(figure):
 
 
 def edges(figure, color):
-    """((column, row), (column, row)) of the ends of the lines of one colour."""
+    """Return the lines of one colour as ((column, row), (column, row)), and their trace."""
     (trace,) = [trace for trace in figure.data if trace.mode == "lines" and trace.line.color == color]
     points = list(zip(trace.x, trace.y, strict=True))
     assert all(point == (None, None) for point in points[2::3])
@@ -72,7 +72,7 @@ def box(figure, column, row):
     return found
 
 
-def test_each_hypothesis_stands_in_the_column_of_its_token_and_the_row_of_its_place():
+def test_each_hypothesis_is_in_the_column_of_its_token_and_the_row_of_its_place():
     found = labels(drawn(tree()))
     assert {place: text.split("<br>")[0] for place, (text, *_) in found.items()} == {
         (1, 1): "a",
@@ -88,10 +88,10 @@ def test_each_hypothesis_stands_in_the_column_of_its_token_and_the_row_of_its_pl
     bottom, top = layout.yaxis.range
     assert top < 1 < 3 < bottom  # the likeliest on top
     assert list(layout.xaxis.tickvals) == list(layout.yaxis.tickvals) == [1, 2, 3]
-    assert layout.xaxis.range[0] < 0  # where the writing begins
+    assert layout.xaxis.range[0] < 0  # where decoding begins
 
 
-def test_each_is_joined_to_the_one_that_it_continues():
+def test_each_hypothesis_is_joined_to_the_one_that_it_continues():
     figure = drawn(tree())
     answer, bold = edges(figure, colors.LIT)
     assert answer == {((0, 1), (1, 2)), ((1, 2), (2, 1)), ((2, 1), (3, 1))}
@@ -115,7 +115,7 @@ def test_lines_run_between_the_boxes_and_not_through_them():
             assert xs[1::2] == pytest.approx([round(x) - half for x in xs[1::2]])
 
 
-def test_finished_ones_are_filled_and_fallen_ones_dotted_and_faint():
+def test_finished_hypotheses_are_filled_and_pruned_ones_dotted_and_faint():
     figure, found = drawn(tree()), labels(drawn(tree()))
     assert box(figure, 3, 1).fillcolor == box(figure, 3, 1).line.color == colors.LIT
     assert box(figure, 3, 2).fillcolor == box(figure, 3, 2).line.color == colors.LOOKS
@@ -125,12 +125,12 @@ def test_finished_ones_are_filled_and_fallen_ones_dotted_and_faint():
     assert box(figure, 1, 1).line.dash == box(figure, 2, 2).line.dash == "dot"
     assert found[1, 1][1] == found[2, 2][1] == colors.MARKER
     assert found[1, 2][1] is found[3, 3][1] is None  # the theme's own
-    assert len(figure.layout.shapes) == len(NODES) + 1  # and the beginning
+    assert len(figure.layout.shapes) == len(NODES) + 1  # and the start
     (sign,) = [trace for trace in figure.data if trace.mode == "markers"]
     assert (sign.name, sign.marker.color) == ("finished", colors.LOOKS)
 
 
-def test_the_pointer_tells_all_numbers_of_a_hypothesis():
+def test_the_pointer_shows_all_numbers_of_a_hypothesis():
     found = labels(drawn(tree()))
     assert found[1, 1][2] == (
         "<b>a</b><br>60% for a after what stands before it<br>6.25% for all of it, score -1.500"
@@ -142,7 +142,7 @@ def test_the_pointer_tells_all_numbers_of_a_hypothesis():
     assert "2.06e-07% for all of it" in labels(drawn(tiny))[1, 1][2]
 
 
-def test_probabilities_stand_in_the_boxes_as_long_as_there_is_room():
+def test_probabilities_are_in_the_boxes_as_long_as_there_is_room():
     def rows(n):
         nodes = [Grown(1, 1 + i, None, "kept") for i in range(n)]
         return labels(drawn(tree(nodes, ["a"] * n))).values()
@@ -165,7 +165,7 @@ def grown(columns, rows, token="a"):
     return tree(nodes, [token] * len(nodes))
 
 
-def test_type_is_as_large_as_the_boxes_allow():
+def test_text_is_as_large_as_the_boxes_allow():
     assert size_of(grown(4, 2)) == LARGEST
     assert size_of(grown(12, 4)) >= 16  # a word of twelve letters and four beams, for the last row of a room
     for columns, rows, token in ((12, 4, "a"), (8, 4, "appartement"), (26, 16, "a"), (10, 3, "thousand")):
@@ -177,7 +177,7 @@ def test_type_is_as_large_as_the_boxes_allow():
         assert size_of(picture) <= 240 / rows
 
 
-def test_title_and_step_are_there_and_nothing_moves_by_itself():
+def test_a_tree_has_its_title_and_step_and_no_changing_arrays():
     picture = tree(title="4 beams<br>of a word", step=12)
     assert drawn(picture).layout.title.text == "4 beams<br>of a word"
     assert (picture.step, picture.arrays) == (12, {})

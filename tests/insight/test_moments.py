@@ -1,4 +1,4 @@
-"""The finder of moments, on runs made up so that their moments are known."""
+"""The search for moments, on synthetic runs whose moments are known."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FIRST, SECOND = "decoder.0.cross", "decoder.1.cross"
 
 
 def fed(losses, *, at_once=1):
-    """The moments of a run with these losses, told as a run tells them: all so far, with new ones."""
+    """Return the moments of these losses, passed as a run does: all so far, each time with new ones."""
     moments, losses = Moments(), np.asarray(losses, dtype=float)
     steps = np.arange(1, len(losses) + 1)
     told = ()
@@ -21,7 +21,7 @@ def fed(losses, *, at_once=1):
     return moments.found
 
 
-def test_a_head_turns_when_it_comes_to_the_threshold_from_below():
+def test_a_head_turns_when_it_reaches_the_threshold_from_below():
     moments = Moments()
     assert moments.heads(0, {FIRST: np.array([0.1, 0.2]), SECOND: np.array([0.1, 0.2, 0.3])}) == ()
     assert moments.heads(30, {FIRST: np.array([0.4, 0.2]), SECOND: np.array([0.1, 0.5, 0.3])}) == (
@@ -33,7 +33,7 @@ def test_a_head_turns_when_it_comes_to_the_threshold_from_below():
     )
 
 
-def test_a_head_turns_only_once_though_it_lets_go_and_comes_back():
+def test_a_head_turns_only_once_even_if_it_falls_below_the_threshold_and_returns():
     moments = Moments()
     found = [moments.heads(step, {FIRST: np.array([s])}) for step, s in enumerate([0.1, 0.6, 0.2, 0.7, 0.9])]
     assert [len(new) for new in found] == [0, 1, 0, 0, 0]
@@ -47,7 +47,7 @@ def test_a_head_turns_only_once_though_it_lets_go_and_comes_back():
         ("focus", "came into focus"),
     ],
 )
-def test_what_a_head_has_done_is_said_by_what_it_was_to_find(aim, said):
+def test_the_text_of_a_turned_head_depends_on_the_aim(aim, said):
     moments = Moments()
     assert moments.heads(0, {FIRST: np.array([0.4])}, aim) == ()
     assert moments.heads(10, {FIRST: np.array([0.5])}, aim) == (
@@ -56,17 +56,17 @@ def test_what_a_head_has_done_is_said_by_what_it_was_to_find(aim, said):
     assert moments.heads(20, {FIRST: np.array([0.6])}, aim) == ()
 
 
-def test_a_head_that_is_there_when_first_seen_has_not_turned_until_it_lets_go():
+def test_a_head_first_measured_above_the_threshold_turns_only_after_falling_below_it():
     moments = Moments()
     found = [moments.heads(step, {FIRST: np.array([s])}) for step, s in enumerate([0.8, 0.9, 0.2, 0.7])]
     assert [len(new) for new in found] == [0, 0, 0, 1]
 
 
-def test_a_mark_of_accuracy_stands_at_its_own_step_and_is_found_once():
+def test_a_mark_of_accuracy_is_at_its_own_step_and_is_found_once():
     moments = Moments()
     assert moments.accuracy({}) == ()
     assert moments.accuracy({"0.5": 50}) == (Moment(50, "accuracy", "50% of the held-out words right"),)
-    assert Moment(50, "accuracy", "50 % of the held-out words right") in moments.found  # as old runs have it
+    assert Moment(50, "accuracy", "50 % of the held-out words right") in moments.found  # as old runs spell it
     assert moments.accuracy({"0.5": 50, "0.9": 75, "0.99": 75}) == (
         Moment(75, "accuracy", "90% of the held-out words right"),
         Moment(75, "accuracy", "99% of the held-out words right"),
@@ -75,7 +75,7 @@ def test_a_mark_of_accuracy_stands_at_its_own_step_and_is_found_once():
     assert len(moments.found) == 3
 
 
-def test_an_intervention_is_told_as_it_was_said():
+def test_an_intervention_is_a_moment_with_its_own_text():
     moments = Moments()
     said = Moment(12, "intervention", "switched off decoder layer 2, head 1")
     assert moments.intervention(12, said.text) == (said,)
@@ -84,7 +84,7 @@ def test_an_intervention_is_told_as_it_was_said():
     assert [moment.step for moment in moments.found] == [12, 13]
 
 
-def test_everything_found_stands_in_order_of_step_and_what_a_reader_holds_never_changes():
+def test_moments_are_in_order_of_step_and_those_that_a_reader_holds_never_change():
     moments = Moments()
     moments.heads(0, {FIRST: np.array([0.1])})
     moments.heads(60, {FIRST: np.array([0.9])})
@@ -102,7 +102,7 @@ def test_everything_found_stands_in_order_of_step_and_what_a_reader_holds_never_
 
 @pytest.mark.parametrize("at_once", [1, 200])
 def test_a_fall_of_the_loss_is_found_as_soon_as_most_of_the_newest_losses_are_low(at_once):
-    """From step 101 on it is 1.5; of the ten losses up to step 106 six are."""
+    """The loss is 1.5 from step 101 on: at step 106, six of the last ten losses are low."""
     assert fed([3.0] * 100 + [1.5] * 100, at_once=at_once) == (
         Moment(106, "drop", "the loss dropped from 3.00 to 1.50"),
     )
@@ -116,18 +116,18 @@ def test_the_steps_of_a_run_need_not_begin_at_one():
 
 
 def test_a_long_fall_is_one_drop():
-    """It loses 2.5 % at every step, which is half of it in 30, from 4.0 to 0.02."""
+    """The loss falls by 2.5 % at every step, which is half in 30 steps, from 4.0 to 0.02."""
     (drop,) = fed([4.0] * 50 + [4.0 * 0.975**i for i in range(200)])
     assert 60 < drop.step < 90
 
 
-def test_a_fall_that_slackens_and_goes_on_is_one_drop():
-    """At 1 % a step it is a quarter in 30 steps: not enough to be found, too much for an end."""
+def test_a_fall_that_slows_down_and_goes_on_is_one_drop():
+    """At 1 % a step it falls by a quarter in 30 steps: too little for a drop, too much to end one."""
     shares = [1.0] * 50 + [0.975] * 40 + [0.99] * 60 + [0.975] * 40
     assert len(fed(10 * np.cumprod(shares))) == 1
 
 
-def test_a_fall_that_ends_and_begins_anew_is_two_drops():
+def test_a_fall_that_ends_and_begins_again_is_two_drops():
     shares = [1.0] * 50 + [0.975] * 40 + [1.0] * 60 + [0.975] * 40
     assert len(fed(10 * np.cumprod(shares))) == 2
 
@@ -153,8 +153,8 @@ def test_noise_is_no_drop():
         assert fed(level * rng.uniform(0.7, 1.3, 2000)) == ()
 
 
-def test_coming_back_after_a_setback_is_another_drop():
-    """Something broke it at step 201, and it had it again at step 301. (Between two values: the median.)"""
+def test_recovery_after_a_setback_is_another_drop():
+    """The loss rises at step 201 and recovers at step 301. (A median between two values is their mean.)"""
     drops = fed([3.0] * 100 + [0.2] * 100 + [2.0] * 100 + [0.2] * 100)
     assert [(drop.step, drop.text) for drop in drops] == [
         (105, "the loss dropped from 3.00 to 1.60"),
@@ -163,7 +163,7 @@ def test_coming_back_after_a_setback_is_another_drop():
 
 
 @pytest.mark.parametrize("at_once", [1, 1000])
-def test_drops_have_their_distance_and_a_run_has_only_so_many(at_once):
+def test_drops_have_a_minimum_distance_and_a_maximum_number(at_once):
     drops = fed(([3.0] * 10 + [1.0] * 10) * 50, at_once=at_once)
     assert len(drops) == MAX_DROPS == 5
     assert np.diff([drop.step for drop in drops]).min() >= 25

@@ -1,4 +1,4 @@
-"""What attentions and heads are called: people count from 1."""
+"""Names of attentions and heads, counted from 1."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_layers_and_heads_are_counted_from_one(site, head, name, of_head, short)
     assert (site_name(site), head_name(site, head), short_head_name(site, head)) == (name, of_head, short)
 
 
-def test_modules_of_other_models_keep_their_names_but_for_what_all_begin_with():
+def test_modules_of_own_models_keep_their_names_without_the_common_prefix():
     sites = [f"bert.encoder.layer.{i}.attention.self" for i in range(3)]
     assert without_prefix(sites[1], sites) == "layer.1.attention.self"
     pair = ["net.encoder.layers.0.self_attn", "net.decoder.layers.1.multihead_attn"]

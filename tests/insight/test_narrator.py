@@ -1,4 +1,4 @@
-"""The sentence about a head's map, on maps that say it by hand."""
+"""The sentence about a head's map, on maps made by hand."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ N = 5
 
 
 def row_of(n_columns, cells):
-    """One row: the given columns' weights, the rest of 1 spread over the others."""
+    """Return a row with these weights in these columns and the rest of 1 spread over the others."""
     row = np.full(n_columns, (1 - sum(cells.values())) / (n_columns - len(cells)))
     for column, weight in cells.items():
         row[column] = weight
@@ -22,7 +22,7 @@ def row_of(n_columns, cells):
 
 
 def say(kind, at, cells, row=None):
-    """The sentence about a map whose row `at` has these weights while all others are even."""
+    """Return the sentence about a map whose row `at` has these weights while all others are even."""
     sides = {"encoder": (SRC, SRC), "decoder": (TGT, TGT), "cross": (TGT, SRC), "sequence": (SEQ, SEQ)}
     rows, columns = sides[kind]
     weights = np.full((len(rows), len(columns)), 1 / len(columns), dtype=np.float32)
@@ -89,7 +89,7 @@ SAID = {
     ("kind", "at", "cells", "opening", "said"),
     [(kind, *one) for kind, sentences in SAID.items() for one in sentences],
 )
-def test_it_names_the_weight_the_cell_and_what_the_cell_is(kind, at, cells, opening, said):
+def test_the_sentence_names_the_weight_the_cell_and_the_role_of_the_cell(kind, at, cells, opening, said):
     assert say(kind, at, cells, row=at) == f"{opening} this head puts {said}"
 
 
@@ -122,7 +122,7 @@ def test_a_row_without_a_high_weight_looks_everywhere():
     assert "puts 31%" in say("cross", 2, {3: 0.31}, row=2)
 
 
-def test_an_output_that_ended_at_once_still_has_a_sentence():
+def test_an_empty_output_still_has_a_sentence():
     """The maps may run over the model's own output, which can be empty."""
     assert narrate(np.array([[1.0]]), "decoder", TGT[:1], TGT[:1], n_letters=N).startswith(
         "After reading [SOS]"
@@ -132,7 +132,7 @@ def test_an_output_that_ended_at_once_still_has_a_sentence():
     )
 
 
-# Tokens: an answer that is longer or shorter than its question, and what its rows need.
+# Tokens: answers longer or shorter than their question, and the tokens that rows are aligned with.
 
 WORDS = ["[SOS]", "the", "cat", "sees", "him", "[EOS]"]
 WRITTEN = ["[SOS]", "le", "chat", "voit"]
@@ -141,7 +141,7 @@ LINKS = ((1, 2), (2,), ())
 
 
 def say_of_tokens(kind, at, cells, *, links=LINKS, row=None):
-    """The sentence about a map of tokens whose row `at` has these weights while all others are even."""
+    """Return the sentence about a map of tokens whose row `at` has these weights, all others being even."""
     sides = {
         "encoder": (WORDS, WORDS),
         "decoder": (WRITTEN, WRITTEN),
@@ -181,18 +181,18 @@ def say_of_tokens(kind, at, cells, *, links=LINKS, row=None):
         ("sequence", 7, {6: 0.8}, "After reading “chat”, for output 3,", "80% on output 1 (“le”)."),
     ],
 )
-def test_of_tokens_it_says_whether_the_cell_is_what_the_row_needs(kind, at, cells, opening, said):
+def test_the_sentence_about_tokens_says_whether_the_token_is_aligned(kind, at, cells, opening, said):
     assert say_of_tokens(kind, at, cells, row=at) == f"{opening} this head puts {said}"
 
 
-def test_without_an_alignment_nothing_is_said_to_be_needed():
+def test_without_an_alignment_no_token_is_called_aligned():
     assert say_of_tokens("cross", 1, {2: 0.9}, links=None) == (
         "For output 2 this head puts 90% on token 2 (“cat”)."
     )
 
 
-def test_of_tokens_the_rows_are_those_of_the_answer_and_not_as_many_as_the_question_has():
-    """Row 3 of cross-attention writes [EOS]: it is a row of a token only where the answer has four."""
+def test_rows_of_tokens_are_counted_by_the_answer_and_not_by_the_question():
+    """Row 3 of cross-attention writes [EOS]; it would write a token only in an answer of four tokens."""
     assert say_of_tokens("cross", 3, {1: 1.0}).startswith("For output 1 this head looks everywhere")
     assert say_of_tokens("cross", 2, {1: 1.0}).startswith("For output 3 this head puts 100%")
     assert say_of_tokens("encoder", 4, {1: 1.0}).startswith("For token 4 (“him”) this head puts 100%")
@@ -201,7 +201,7 @@ def test_of_tokens_the_rows_are_those_of_the_answer_and_not_as_many_as_the_quest
     assert say_of_tokens("sequence", 8, {1: 1.0}).startswith("After reading [SEP], for output 1")
 
 
-def test_letters_are_told_to_be_needed_where_that_is_asked_for():
+def test_letters_are_called_aligned_where_links_are_given():
     weights = np.eye(6, 7, 1)
     links = tuple((i + 1,) for i in range(5))
     plain = "For output 2 this head puts 100% on letter 2 (“r”): "
@@ -211,7 +211,7 @@ def test_letters_are_told_to_be_needed_where_that_is_asked_for():
     )
 
 
-def test_of_any_model_the_strongest_cell_of_a_row_that_has_a_choice_is_named():
+def test_for_any_model_the_strongest_cell_of_the_rows_that_have_a_choice_is_named():
     weights = np.array([[1.0, np.nan, np.nan], [0.3, 0.7, np.nan], [0.2, 0.2, 0.6]])
     said = narrate_any(weights, ("a", "b", "c"), ("x", "y", "z"))
     assert said == "Strongest: row 2 (“b”) puts 70% on column 2 (“y”)."

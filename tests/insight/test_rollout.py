@@ -1,4 +1,4 @@
-"""Attention rollout, against two layers by hand and against what must hold for any attention."""
+"""Attention rollout, compared with a small case by hand and with a sum over all paths."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 from transformer.insight.rollout import pooled, rollout
 
-H, S, T = 3, 5, 4  # all different, so that a swapped axis cannot pass unseen
+H, S, T = 3, 5, 4  # all different, so that swapped axes are detected
 
 
 def attention(rng, rows, columns, causal=False):
@@ -28,8 +28,8 @@ def maps():
     return found
 
 
-def test_each_layer_halves_what_the_next_ones_look_at():
-    """Two positions that look only at each other: half stays, half is swapped, and a layer on again."""
+def test_each_attention_keeps_half_and_mixes_half():
+    """Two positions attend only to each other: in each attention half stays and half is swapped."""
     swap = np.array([[[0.0, 1.0], [1.0, 0.0]]])
     first = np.array([[[1.0, np.nan], [1.0, 0.0]]])  # every row looks at the first token
     one = {"encoder.0": swap, "decoder.0.self": first, "decoder.0.cross": swap}
@@ -41,8 +41,8 @@ def test_each_layer_halves_what_the_next_ones_look_at():
     assert rolled["cross"].tolist() == [[0.25, 0.25], [0.25, 0.25]]
 
 
-def test_it_agrees_with_following_every_path_by_itself_in_whatever_order_maps_are_given(maps):
-    """A walk from one position back to a token: at every attention it stays or jumps, by half and half."""
+def test_rollout_equals_a_sum_over_all_paths_in_any_order_of_the_maps(maps):
+    """A path leads from a position back to a token: at every attention half stays and half jumps."""
 
     def encoder(layer, position, token):
         if layer < 0:
@@ -80,8 +80,8 @@ def test_it_agrees_with_following_every_path_by_itself_in_whatever_order_maps_ar
         ([f"encoder.{i}" for i in range(11)], "encoder", False),
     ],
 )
-def test_one_stack_alone_agrees_with_following_every_path_by_itself(names, kind, causal):
-    """Each layer as one matrix of staying or jumping, by half and half, and all of them multiplied."""
+def test_rollout_of_one_stack_equals_the_product_of_its_layers(names, kind, causal):
+    """Each layer is one matrix, half staying and half jumping; the rollout is the product of all."""
     rng = np.random.default_rng(1)
     maps = {name: attention(rng, S, S, causal) for name in names}
     expected = np.eye(S)
@@ -95,7 +95,7 @@ def test_one_stack_alone_agrees_with_following_every_path_by_itself(names, kind,
         assert rolled[kind].sum(axis=-1) == pytest.approx(np.ones(S))
 
 
-def test_heads_are_pooled_by_their_mean_or_the_highest_and_blocked_cells_stay_blocked(maps):
+def test_heads_are_pooled_by_their_mean_or_maximum_and_blocked_cells_stay_blocked(maps):
     heads = maps["decoder.0.self"]
     for how, by_hand in (("mean", lambda w: sum(w) / len(w)), ("max", max)):
         one = pooled(heads, how)

@@ -1,4 +1,4 @@
-"""Head scores, on maps whose score is known by hand."""
+"""Head scores, on maps whose scores are known by hand."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_each_row_of_a_reversed_word_has_its_letter_in_the_mirrored_column():
 
 
 def test_an_encoder_and_a_sequence_have_the_mirrored_letter_in_the_row_that_writes_it():
-    """An encoder writes in the place of each letter; a sequence from [SEP] on."""
+    """An encoder writes at the position of each letter; a sequence from [SEP] on."""
     src = ["[SOS]", *"cat", "[EOS]"]
     assert [(src[i], src[j]) for i, j in role_cells("encoder", 3)["mirror"]] == [
         ("c", "t"),
@@ -55,17 +55,17 @@ ROLES_OF = {
 
 
 def drawn(kind, seed=0):
-    """(5, 2, Q, K) random weights in which nothing is zero, not even what is blocked or padding."""
+    """(5, 2, Q, K) random weights in which nothing is zero, not even blocked cells and padding."""
     weights = np.random.default_rng(seed).random((len(LENGTHS), N_HEADS, *SHAPES[kind]))
     return (weights / weights.sum(axis=-1, keepdims=True)).astype(np.float32)
 
 
 def by_tokens(kind, word, role):
-    """The cells of a role, found by looking at the tokens of a word with different letters."""
+    """Yield the cells of a role, found from the tokens of a word with different letters."""
     n = len(word)
     if kind == "sequence":
         columns = ["[SOS]", *word, "[SEP]", *("answer" for _ in word)]
-        rows = [*("" for _ in range(n + 1)), *reversed(word)]  # what each writes, from [SEP] on
+        rows = [*("" for _ in range(n + 1)), *reversed(word)]  # what each row writes, from [SEP] on
     else:
         src, tgt = ["[SOS]", *word, "[EOS]"], ["[SOS]", *reversed(word)]
         rows, columns = {"encoder": (src, src), "decoder": (tgt, tgt), "cross": (tgt, src)}[kind]
@@ -77,7 +77,7 @@ def by_tokens(kind, word, role):
                 continue
             place = {"cross": i + 1, "sequence": i - n}.get(kind, i)
             hit = {
-                # The letter to write, or, in the encoder, the one that the reversed word has at this place.
+                # The letter to write or, in the encoder, the letter of the reversed word at this place.
                 "mirror": column == (word[::-1][word.index(row)] if kind == "encoder" else row),
                 "diagonal": j == place,
                 "previous": j == place - 1 and len(column) == 1,
@@ -90,7 +90,7 @@ def by_tokens(kind, word, role):
 
 
 @pytest.mark.parametrize("kind", SHAPES)
-def test_each_role_is_the_mean_weight_on_the_cells_that_its_name_says(kind):
+def test_each_role_score_is_the_mean_weight_on_the_cells_of_the_role(kind):
     weights = drawn(kind)
     scores = head_scores(weights, kind, LENGTHS)
     assert list(scores) == [*ROLES_OF[kind], "focus", "entropy"]
@@ -105,12 +105,12 @@ def test_each_role_is_the_mean_weight_on_the_cells_that_its_name_says(kind):
             assert scores[role][head] == pytest.approx(np.mean(hits))
 
 
-def test_words_of_one_letter_leave_no_choice_and_have_no_entropy():
+def test_words_of_one_letter_have_zero_entropy():
     weights = np.full((2, 3, 2, 3), 1 / 3, dtype=np.float32)
     assert head_scores(weights, "cross", [1, 1], answers=[1, 1])["entropy"].tolist() == [0, 0, 0]
 
 
-def test_entropy_is_one_for_even_rows_nothing_for_one_letter():
+def test_entropy_is_one_for_even_rows_and_zero_for_one_letter():
     """Head 0 is even, head 1 looks at [SOS] alone, head 2 at one letter, head 3 at two letters of three.
 
     What head 3 puts on [SOS] changes nothing.
@@ -124,8 +124,8 @@ def test_entropy_is_one_for_even_rows_nothing_for_one_letter():
 
 
 @pytest.mark.parametrize("kind", SHAPES)
-def test_a_head_that_does_one_thing_only_scores_one_for_it(kind):
-    """And no other role reaches the threshold, though in the middle of a word two roles share a cell."""
+def test_a_head_with_only_one_role_scores_one_for_it(kind):
+    """No other role reaches the threshold, although in the middle of a word two roles share a cell."""
     for role in ROLES_OF[kind]:
         weights = np.zeros((len(LENGTHS), N_HEADS, *SHAPES[kind]))
         for b, n in enumerate(LENGTHS):
@@ -138,7 +138,7 @@ def test_a_head_that_does_one_thing_only_scores_one_for_it(kind):
 
 
 @pytest.mark.parametrize("kind", SHAPES)
-def test_padding_and_the_rows_of_special_tokens_count_for_nothing(kind):
+def test_padding_and_the_rows_of_special_tokens_do_not_count(kind):
     weights = drawn(kind)
     changed = weights.copy()
     for b, n in enumerate(LENGTHS):
@@ -147,7 +147,7 @@ def test_padding_and_the_rows_of_special_tokens_count_for_nothing(kind):
         changed[b, :, first + n :] = 9.0
         changed[b, :, :, n + 2 :] = 9.0
     before, after = head_scores(weights, kind, LENGTHS), head_scores(changed, kind, LENGTHS)
-    # The focus is on whatever there is: padding, where it is not hidden, too.
+    # The focus counts every column, even padding where no mask blocks it.
     assert all((before[name] == after[name]).all() for name in before if name != "focus")
     only_rows = np.where(changed == 9.0, 9.0, weights)
     for b, n in enumerate(LENGTHS):
@@ -157,7 +157,7 @@ def test_padding_and_the_rows_of_special_tokens_count_for_nothing(kind):
 
 
 def test_the_words_may_change_between_two_calls():
-    """What is kept of the last call is kept for these very words."""
+    """Values cached by the last call are used for the same words only."""
     weights = drawn("cross")
     first = head_scores(weights, "cross", LENGTHS)["mirror"]
     other = head_scores(weights, "cross", [4, 3, 6, 5, 3])["mirror"]
@@ -170,15 +170,15 @@ def test_a_badge_is_the_highest_role_from_the_threshold_on():
     assert badge({"diagonal": 0.6, "previous": 0.3, "eos": 0.7}) == "eos"
     assert badge({"mirror": 0.49, "first": 0.499}) is None
     assert badge({"diagonal": 0.5, "mirror": 0.5}) == "mirror"  # among equals the first in reading order
-    assert badge({"mirror": 0.1, "entropy": 0.9, "focus": 0.9}) is None  # which are no roles
+    assert badge({"mirror": 0.1, "entropy": 0.9, "focus": 0.9}) is None  # entropy and focus are no roles
 
 
-def test_the_clearest_head_is_the_highest_and_among_equals_the_last_layer_s_first():
+def test_the_clearest_head_is_the_head_with_the_highest_score():
     scores = {"decoder.0.cross": np.array([0.3, 0.9]), "decoder.1.cross": np.array([0.2, 0.4])}
     assert clearest_head(scores) == (("decoder.0.cross", 1), 0.9)
 
 
-def test_the_shown_head_changes_only_when_another_is_clearly_ahead():
+def test_the_shown_head_changes_only_when_another_head_is_clearly_ahead():
     shown = ("decoder.0.cross", 0)
     for lead, expected in ((0.05, shown), (0.2, ("decoder.0.cross", 1)), (-0.2, shown)):
         scores = {"decoder.0.cross": np.array([0.5, 0.5 + lead])}

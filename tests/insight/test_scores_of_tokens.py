@@ -1,4 +1,4 @@
-"""Head scores where answers are longer or shorter than their questions, and of a gold alignment."""
+"""Head scores where answers are longer or shorter than their questions; gold scores."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ import pytest
 
 from transformer.insight.scores import badge, head_scores, role_cells
 
-# Two questions of 4 and 3 tokens with answers of 3 and 5; a row needs nothing, one column or two.
+# Two questions of 4 and 3 tokens with answers of 3 and 5; a row is linked to no, one or two columns.
 N_READ, N_WRITTEN = [4, 3], [3, 5]
 LINKS = [((2, 4), (), (1,)), ((3,), (1, 2), (), (2,), (1, 3))]
 
 
 def map_of(kind, seed=1):
-    """(2, 3, Q, K) random weights, with room for more than there is."""
+    """(2, 3, Q, K) random weights, larger than the examples need."""
     shape = {"encoder": (8, 8), "decoder": (8, 8), "cross": (7, 7), "sequence": (12, 12)}[kind]
     weights = np.random.default_rng(seed).random((2, 3, *shape))
     return weights / weights.sum(axis=-1, keepdims=True)
 
 
 def writing_row(kind, b, i):
-    """The row that writes token i of the answer to question b."""
+    """Return the row that writes token i of the answer to question b."""
     return {"cross": i, "sequence": N_READ[b] + 1 + i}.get(kind, i + 1)
 
 
 @pytest.mark.parametrize("kind", ["cross", "sequence"])
-def test_the_gold_score_is_what_a_row_puts_on_all_that_it_needs_over_the_rows_that_need_anything(kind):
+def test_the_gold_score_is_the_mean_weight_on_linked_columns_over_the_rows_with_links(kind):
     weights = map_of(kind)
     scores = head_scores(weights, kind, N_READ, answers=N_WRITTEN, links=LINKS)
     for head in range(3):
@@ -43,13 +43,13 @@ def test_the_gold_score_is_what_a_row_puts_on_all_that_it_needs_over_the_rows_th
 
 
 @pytest.mark.parametrize("kind", ["cross", "sequence"])
-def test_a_head_that_reads_only_what_it_needs_is_gold_and_called_so(kind):
+def test_a_head_that_attends_only_to_linked_columns_scores_one_and_has_the_gold_badge(kind):
     weights = np.zeros_like(map_of(kind))
     for b, links in enumerate(LINKS):
         for i, columns in enumerate(links):
             row = weights[b, :, writing_row(kind, b, i)]
             row[0, list(columns)] = 1 / max(len(columns), 1)
-            row[1, columns[:1]] = 1.0  # of two it reads the first alone
+            row[1, columns[:1]] = 1.0  # only the first of two linked columns
             row[2, 0] = 1.0
     scores = head_scores(weights, kind, N_READ, answers=N_WRITTEN, links=LINKS)
     assert scores["gold"] == pytest.approx([1.0, 1.0, 0.0])
@@ -79,8 +79,8 @@ def test_the_focus_is_the_highest_weight_of_a_row_over_the_rows_of_tokens(kind):
         ("sequence", ["first", "sep"]),
     ],
 )
-def test_where_lengths_differ_no_place_of_the_question_is_that_of_the_answer(kind, roles):
-    """A question of 4 tokens with an answer of 2: the rows are those of the side that looks."""
+def test_where_lengths_differ_no_role_matches_positions_of_question_and_answer(kind, roles):
+    """A question of 4 tokens with an answer of 2: the rows are those of the query side."""
     cells = role_cells(kind, 4, 2)
     assert list(cells) == roles
     rows = {"encoder": [1, 2, 3, 4], "decoder": [1, 2], "cross": [0, 1], "sequence": [5, 6]}[kind]
@@ -93,7 +93,7 @@ def test_where_lengths_differ_no_place_of_the_question_is_that_of_the_answer(kin
         assert cells["previous"] == [(row, row - 1) for row in rows[1:]]
 
 
-def test_a_longer_answer_has_rows_of_its_own():
+def test_a_longer_answer_has_a_row_for_each_of_its_tokens():
     assert [row for row, _ in role_cells("cross", 3, 5)["first"]] == [0, 1, 2, 3, 4]
     assert [row for row, _ in role_cells("sequence", 3, 5)["sep"]] == [4, 5, 6, 7, 8]
     assert role_cells("decoder", 3, 5)["previous"] == [(2, 1), (3, 2), (4, 3), (5, 4)]
@@ -111,8 +111,8 @@ def test_a_longer_answer_has_rows_of_its_own():
         ("sequence", True),
     ],
 )
-def test_entropy_is_how_evenly_rows_spread_over_the_tokens_that_they_may_look_at(kind, causal):
-    """Of the side that is looked at; a row that may look at one alone is left out."""
+def test_entropy_is_how_evenly_rows_spread_over_the_tokens_that_they_may_attend_to(kind, causal):
+    """Over tokens of the key side; a row that may attend to only one of them is left out."""
     weights = map_of(kind)
     found = head_scores(weights, kind, N_READ, answers=N_WRITTEN, causal=causal)["entropy"]
     hidden = kind == "decoder" if causal is None else causal and kind != "sequence"

@@ -1,4 +1,4 @@
-"""Much that is taken away from one model, and its words."""
+"""Many interventions on one model, and the tokens of its word."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be taken away from a model: as values, in words, and refused where it would leave nothing."""
+"""Interventions as plain values, in words, and as open cells."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from transformer.interventions import NOTHING, Block, Interventions, forbidden, 
 
 
 def cells(word):
-    """(H, Q, K) from one text: rows of 0 and 1, heads apart by an empty line."""
+    """Parse (H, Q, K) from one text: rows of 0 and 1, with an empty line between heads."""
     return [[[c == "1" for c in row] for row in head.split()] for head in word.split("\n\n")]
 
 
-def test_they_are_written_as_plain_values_and_read_as_they_were():
+def test_interventions_survive_a_round_trip_through_plain_values():
     written = {
         "ablated": [["decoder.0.cross", 2], ["encoder.0", 0]],
         "blocked": [
@@ -31,11 +31,11 @@ def test_they_are_written_as_plain_values_and_read_as_they_were():
     again = Interventions.from_dict(json.loads(json.dumps(written)))
     assert (again, hash(again)) == (MANY, hash(MANY))
     assert Interventions.from_dict(NOTHING.to_dict()) == NOTHING
-    del written["masks"]  # before there were any
+    del written["masks"]  # written before masks could be switched
     assert Interventions.from_dict(written) == replace(MANY, masks=())
 
 
-def test_a_switched_mask_is_named_where_it_differs_and_leaves_what_else_is_taken_away():
+def test_a_switched_mask_is_kept_where_it_differs_and_leaves_other_interventions_unchanged():
     configured = {"causal": True, "padding": True}
     off = MANY.with_mask("causal", False, configured)
     assert off == replace(MANY, masks=(("causal", False),))
@@ -45,7 +45,7 @@ def test_a_switched_mask_is_named_where_it_differs_and_leaves_what_else_is_taken
     assert NOTHING.with_mask("causal", False, {"causal": False, "padding": True}) == NOTHING
 
 
-def test_both_together_hold_everything_once_and_the_other_s_state_of_a_mask():
+def test_a_union_has_each_intervention_once_and_the_mask_states_of_its_right_operand():
     other = Interventions(
         ablated=(("encoder.0", 0), ("encoder.0", 1)),
         blocked=(MANY.blocked[1],),
@@ -58,7 +58,7 @@ def test_both_together_hold_everything_once_and_the_other_s_state_of_a_mask():
     assert MANY | NOTHING == NOTHING | MANY == MANY
 
 
-def test_only_nothing_is_false_and_none_can_be_changed():
+def test_only_empty_interventions_are_false_and_no_interventions_can_be_changed():
     assert not NOTHING
     assert not Interventions()
     assert Interventions(ablated=(("encoder.0", 0),))
@@ -68,7 +68,7 @@ def test_only_nothing_is_false_and_none_can_be_changed():
         MANY.ablated = ()
 
 
-def test_each_site_has_its_own():
+def test_each_site_has_its_own_interventions():
     assert MANY.heads_off_at("encoder.0") == (0,)
     assert MANY.heads_off_at("decoder.0.cross") == (2,)
     assert MANY.heads_off_at("decoder.0.self") == ()
@@ -85,11 +85,11 @@ def test_each_site_has_its_own():
         ({"site": "encoder.0"}, "everything in encoder layer 1"),
     ],
 )
-def test_a_block_is_told_in_words_counted_from_1(block, text):
+def test_a_block_is_described_in_words_with_numbers_from_1(block, text):
     assert Interventions(blocked=(Block(**block),)).text() == f"blocked {text}"
 
 
-def test_all_that_is_taken_away_is_told_in_one_line():
+def test_all_interventions_are_described_in_one_line():
     assert MANY.text() == (
         "ablated decoder layer 1 (cross), head 3, encoder layer 1, head 1; "
         "blocked row 3, column 4 in encoder layer 1, head 2; "
@@ -104,17 +104,17 @@ def test_all_that_is_taken_away_is_told_in_one_line():
     [
         ((), (("causal", False),), "causal mask switched off"),
         ((("causal", False),), (), "causal mask switched on"),
-        ((("causal", True),), (), "causal mask switched off"),  # an encoder alone, which has none
+        ((("causal", True),), (), "causal mask switched off"),  # an encoder alone has no causal mask
         ((), (("padding", False), ("causal", False)), "causal mask switched off; padding mask switched off"),
         ((("padding", False),), (("causal", False),), "causal mask switched off; padding mask switched on"),
         ((("causal", False),), (("causal", False),), "causal mask off"),
     ],
 )
-def test_a_mask_that_is_switched_is_told_as_what_is_done(before, after, text):
+def test_a_change_of_masks_is_described_as_switching_them_on_or_off(before, after, text):
     assert Interventions(masks=after).change_text(Interventions(masks=before)) == text
 
 
-def test_a_change_of_anything_else_is_told_as_what_is_then_taken_away():
+def test_any_other_change_is_described_by_all_interventions_after_it():
     taken = Interventions(ablated=(("encoder.0", 0),), masks=(("causal", False),))
     assert taken.change_text(NOTHING) == "ablated encoder layer 1, head 1; causal mask off"
     assert taken.change_text(replace(taken, ablated=())) == taken.text()
@@ -137,26 +137,26 @@ def test_a_change_of_anything_else_is_told_as_what_is_then_taken_away():
     ],
     ids=str,
 )
-def test_a_block_closes_these_cells_and_no_others(block, expected):
-    """Three rows look at five columns, with two heads."""
+def test_a_block_closes_its_cells_and_no_others(block, expected):
+    """There are three rows, five columns and two heads."""
     found = open_cells((Block(site="s", **block),), TGT[:3], TGT, causal=False, n_heads=2)
     assert found.tolist() == cells(expected)
 
 
-def test_several_blocks_add_up_and_the_future_stays_closed():
+def test_several_blocks_add_up_and_later_columns_stay_closed():
     blocks = Block(site="s", head=0, token="o"), Block(site="s", row=3, column=1)
     found = open_cells(blocks, TGT, TGT, causal=True, n_heads=2)
     expected = "10000\n11000\n11000\n10000\n11001\n\n10000\n11000\n11100\n10110\n11111"
     assert found.tolist() == cells(expected)
 
 
-def test_without_blocks_a_row_may_look_at_what_its_mask_allows():
+def test_without_blocks_the_open_cells_are_those_of_the_mask():
     assert open_cells((), SRC, SRC, causal=False, n_heads=2).tolist() == [[[True] * 6] * 6] * 2
     causal = open_cells((), TGT, TGT, causal=True, n_heads=3)
     assert causal.tolist() == [[[j <= i for j in range(5)] for i in range(5)]] * 3
 
 
-def test_padding_is_closed_where_it_is_hidden_and_open_where_not():
+def test_padding_is_closed_with_the_padding_mask_and_open_without_it():
     keys = (*TGT[:3], "[PAD]", "[PAD]")
     hidden = open_cells((), TGT[:2], keys, causal=False, n_heads=2)
     assert hidden.tolist() == [[[True] * 3 + [False] * 2] * 2] * 2
@@ -168,7 +168,7 @@ def test_padding_is_closed_where_it_is_hidden_and_open_where_not():
     assert taken.tolist() == cells("11111\n\n11100")
 
 
-def test_the_same_comparisons_hold_for_ids_of_a_whole_batch():
+def test_blocks_apply_to_the_ids_of_a_whole_batch_as_well():
     keys = np.array([[5, 6, 6, 5], [6, 7, 5, 0]])[:, None, None, :]  # (B, 1, 1, K)
     places = np.arange(3)[:, None, None], np.arange(2)[:, None], np.arange(4)
     blocks = [Block(site="s", head=2, token="n"), Block(site="s", row=1, column=0)]

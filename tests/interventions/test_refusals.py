@@ -1,4 +1,4 @@
-"""What cannot be taken away from a model, and what would leave a row nothing, is refused."""
+"""Interventions that do not fit the model or would close a whole row are refused."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def refusal(interventions, src=SRC, tgt=TGT, n_heads=3, axes=AXES, **settings):
     return refused.value
 
 
-def test_what_leaves_every_row_something_is_accepted():
+def test_interventions_that_leave_every_row_an_open_cell_are_accepted():
     check_interventions(NOTHING, AXES, 3, SRC, TGT)
     check_interventions(MANY, AXES, 3, SRC, TGT)
     every_head = tuple((site, head) for site in AXES for head in range(3))
@@ -50,7 +50,7 @@ def test_what_leaves_every_row_something_is_accepted():
         ({"blocked": (Block(site=SELF, head=5),)}, "decoder.0.self has heads 1 to 3, not 6; "),
     ],
 )
-def test_what_is_not_in_the_model_is_refused_with_what_is(taken, message):
+def test_unknown_sites_and_heads_are_refused_with_those_that_exist(taken, message):
     error = refusal(Interventions(**taken))
     assert str(error).startswith(message)
     assert error.field == "ablate_heads"
@@ -70,7 +70,7 @@ def test_what_is_not_in_the_model_is_refused_with_what_is(taken, message):
         ("encoder.0", [{"row": 5}], "head 1, row 6 (“[EOS]”) may look at 6 of 6"),
     ],
 )
-def test_what_would_leave_a_row_nothing_is_refused_with_the_row_and_the_next_step(site, blocks, where):
+def test_blocks_that_would_close_a_whole_row_are_refused_with_the_row_and_the_next_step(site, blocks, where):
     taken = tuple(Block(site=site, **block) for block in blocks)
     error = refusal(Interventions(blocked=taken))
     assert where in str(error)
@@ -80,11 +80,11 @@ def test_what_would_leave_a_row_nothing_is_refused_with_the_row_and_the_next_ste
 
 
 FIRST = Block(site="decoder.0.self", row=0, column=0)
-"""Of a row that the causal mask leaves nothing else."""
+"""The only cell of its row that the causal mask leaves open."""
 
 
 @pytest.mark.parametrize("axes", [AXES, SEQUENCE])
-def test_without_the_causal_mask_the_first_row_has_more_than_itself(axes):
+def test_without_the_causal_mask_the_first_row_has_more_than_one_open_cell(axes):
     off, on = (Interventions(blocked=(FIRST,), masks=(("causal", state),)) for state in (False, True))
     check_interventions(off, axes, 3, SRC, TGT)
     configured_off = {site: replace(one, causal=False) for site, one in axes.items()}
@@ -93,8 +93,8 @@ def test_without_the_causal_mask_the_first_row_has_more_than_itself(axes):
         assert "row 1 (“[SOS]”) may look at 1 of 5 columns" in str(error)
 
 
-def test_a_mask_that_is_given_back_is_not_taken_to_be_still_off():
-    """The axes are those of a moment at which the causal mask was off; what is asked for has it on again."""
+def test_a_mask_that_is_switched_on_again_is_not_treated_as_still_off():
+    """The axes are those of a step with the causal mask off; in the requested state it is on again."""
     now = {site: replace(one, causal=False) for site, one in AXES.items()}
     error = refusal(Interventions(blocked=(FIRST,)), axes=now, masks={"causal": True, "padding": True})
     assert "row 1 (“[SOS]”) may look at 1 of 5 columns" in str(error)
@@ -108,7 +108,7 @@ def test_a_causal_mask_acts_on_an_encoder_only_where_it_writes():
     assert "may look at 1 of 6 columns" in str(refusal(on, axes=ALONE))
 
 
-def test_padding_is_something_to_look_at_where_it_is_not_hidden():
+def test_unmasked_padding_counts_as_an_open_cell():
     letters = tuple(Block(site="encoder.0", token=t) for t in ("[SOS]", "n", "o", "[EOS]"))
     padded = (*SRC, "[PAD]")
     assert "encoder layer 1" in str(refusal(Interventions(blocked=letters), padded))
@@ -121,7 +121,7 @@ def test_a_mask_that_does_not_exist_is_refused_with_those_that_do():
     assert error.field == "masks"
 
 
-def test_whether_a_row_keeps_something_depends_on_the_word():
+def test_whether_a_row_keeps_an_open_cell_depends_on_the_word():
     blocks = tuple(Block(site="encoder.0", head=0, token=t) for t in ("[SOS]", "[EOS]", "n"))
     check_interventions(Interventions(blocked=blocks), AXES, 3, SRC, TGT)
     assert "row 1 (“[SOS]”)" in str(

@@ -1,4 +1,4 @@
-"""The forward passes of the published recipes once more, after their articles, in the plainest PyTorch."""
+"""Independent forward passes of the published recipes, after their articles, in plain PyTorch."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ LENGTHS_SRC, LENGTHS_TGT = [5, 2, 4], [3, 7, 4]  # B = 3, S = 5, T = 7
 
 
 def part(model, prefix):
-    """Weights whose names begin so, by the rest of the name."""
+    """Return the weights whose names start with a prefix, by the rest of the name."""
     found = model.state_dict().items()
     return {name.removeprefix(prefix + "."): w for name, w in found if name.startswith(prefix + ".")}
 
 
 def layer_of(model, stack, i):
-    """Weights of one layer's parts, by the name of the part."""
+    """Return a function from the name of a part to its weights in one layer."""
     return lambda name: part(model, f"{stack}.{i}.{name}")
 
 
 def waves(length):
-    """The paper's sinusoids, number by number."""
+    """Return the paper's sinusoids, computed number by number."""
     turn = (math.sin, math.cos)
     return torch.tensor(
         [[turn[i % 2](p / 10_000 ** (2 * (i // 2) / D)) for i in range(D)] for p in range(length)]
@@ -33,12 +33,12 @@ def waves(length):
 
 
 def ahead(length):
-    """(1, T, T), True where a row would read a later column."""
+    """Return (1, T, T), True where a row would attend to a later column."""
     return torch.tensor([[[column > row for column in range(length)] for row in range(length)]])
 
 
 def read(weights, x, memory=None, *, biased=(), divided_by=K, blocked=None, fill=-math.inf):
-    """Attention head by head, its scores divided by the root of a width.
+    """Compute attention head by head, with scores divided by the square root of a width.
 
     Args:
         biased: the projections that have a bias; no other may.
@@ -57,7 +57,7 @@ def read(weights, x, memory=None, *, biased=(), divided_by=K, blocked=None, fill
         if blocked is not None:
             scores = scores.masked_fill(blocked, fill)
         raised = (scores - scores.amax(dim=-1, keepdim=True)).exp()
-        # Where nothing is left, -inf would be 0/0; here such a row reads nothing.
+        # With -inf, a fully blocked row would be 0/0; here it attends to nothing.
         heads.append((raised / raised.sum(dim=-1, keepdim=True)).nan_to_num(0.0) @ value[..., own])
     return project(torch.cat(heads, dim=-1), "to_output")
 
@@ -105,7 +105,7 @@ def etienne(model, src, tgt):
 
 
 def bloem(model, src, tgt):
-    """norm(x + f(x)); scores over the root of the whole width; learned positions; no mask, or the causal."""
+    """norm(x + f(x)); scores divided by sqrt(d_model); learned positions; no mask, or a causal mask."""
     alone = model.config.topology == "encoder-only"
     stack, table = ("encoder", model.src_embedding) if alone else ("decoder", model.tgt_embedding)
     ids, blocked = (src, None) if alone else (tgt, ahead(tgt.size(1)))
@@ -141,7 +141,7 @@ def torres(model, src, tgt):
 
 
 def pytorch_layer(kind, ours, norms, *, activation="relu", norm_first=False):
-    """PyTorch's layer with the weights of ours; an attention without biases gets biases of zero."""
+    """Return PyTorch's layer with our weights; an attention without biases gets biases of zero."""
     theirs = kind(D, H, 10, 0.0, activation, batch_first=True, norm_first=norm_first)
     attentions = {
         "attention": "self_attn",
@@ -162,7 +162,7 @@ def pytorch_layer(kind, ours, norms, *, activation="relu", norm_first=False):
         getattr(theirs, f"norm{i + 1}").load_state_dict(getattr(ours, f"{name}_residual").norm.state_dict())
     theirs.linear1.load_state_dict(ours.feed_forward.widen.state_dict())
     theirs.linear2.load_state_dict(ours.feed_forward.narrow.state_dict())
-    return theirs.train()  # in eval mode PyTorch takes a path of its own that empties padded rows
+    return theirs.train()  # in eval mode, PyTorch's fast path zeroes padded rows
 
 
 def encoder_layers(layers, **settings):

@@ -1,4 +1,4 @@
-"""Attention, against PyTorch's own and against arithmetic written out."""
+"""Attention against PyTorch's own and against arithmetic in plain loops."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from transformer.model.attention import (
     padding_mask,
 )
 
-B, H, Q, S, K = 2, 3, 4, 5, 6  # all different, so that a swapped axis cannot pass unseen
+B, H, Q, S, K = 2, 3, 4, 5, 6  # all different, so that a swapped axis is detected
 D = H * K
 REAL = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]], dtype=torch.bool)  # (B, S), padding at the end
 PATHS = [pytest.param(frozenset(), id="fused"), pytest.param(frozenset({"weights"}), id="explicit")]
@@ -63,14 +63,14 @@ def written_out(query, key, value, mask, scale):
 
 
 def patchy_mask():
-    """(B, 1, Q, S): padding, some holes, and one row in which nothing is allowed."""
+    """(B, 1, Q, S): padding, some blocked cells, and one fully blocked row."""
     mask = REAL[:, None, None, :].repeat(1, 1, Q, 1)
     mask[0, 0, 1, 3] = mask[1, 0, 0, 1] = False
     mask[1, 0, 2] = False
     return mask
 
 
-def test_both_paths_are_equation_1(qkv):
+def test_both_paths_equal_equation_1(qkv):
     mask, scale = patchy_mask(), 0.37
     mixed, weights = written_out(*qkv, mask, scale)
     ours, our_weights = attend(*qkv, mask, scale)
@@ -79,7 +79,7 @@ def test_both_paths_are_equation_1(qkv):
     torch.testing.assert_close(fused_attend(*qkv, mask, scale), mixed, atol=1e-5, rtol=0)
 
 
-def test_without_a_mask_everything_may_be_looked_at(qkv):
+def test_without_a_mask_every_column_is_attended_to(qkv):
     mixed, weights = attend(*qkv, None, 0.5)
     everything = torch.ones(B, 1, Q, S, dtype=torch.bool)
     torch.testing.assert_close(weights, written_out(*qkv, everything, 0.5)[1], atol=1e-6, rtol=0)
@@ -87,8 +87,8 @@ def test_without_a_mask_everything_may_be_looked_at(qkv):
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_row_with_nothing_allowed_gives_zeros_and_a_finite_gradient(qkv, path):
-    """The other rows' gradients are those of a batch in which the row never was."""
+def test_a_fully_blocked_row_gives_zeros_and_finite_gradients(qkv, path):
+    """The gradients of the other rows are those of a loss without the blocked row."""
     tensors = [tensor.clone().requires_grad_() for tensor in qkv]
     run = (lambda *a: attend(*a)[0]) if path else fused_attend
     mixed = run(*tensors, patchy_mask(), 0.4)
@@ -107,8 +107,8 @@ def test_a_row_with_nothing_allowed_gives_zeros_and_a_finite_gradient(qkv, path)
         torch.testing.assert_close(tensor.grad, other.grad, atol=1e-5, rtol=0)
 
 
-def test_with_the_fill_of_a_billion_a_row_with_nothing_allowed_reads_everything_alike(qkv):
-    """And its gradient is that of a mean of the values; every other row is as with -inf."""
+def test_with_the_fill_of_minus_a_billion_a_fully_blocked_row_attends_evenly_to_all_columns(qkv):
+    """Its gradient is that of the mean of the values; every other row is as with -inf."""
     tensors = [tensor.clone().requires_grad_() for tensor in qkv]
     mixed, weights = attend(*tensors, patchy_mask(), 0.4, fill="-1e9")
     usual, usual_weights = attend(*qkv, patchy_mask(), 0.4)
@@ -125,7 +125,7 @@ def test_with_the_fill_of_a_billion_a_row_with_nothing_allowed_reads_everything_
 
 
 @pytest.mark.parametrize("fill_with", ["-inf", "-1e9"])
-def test_the_fill_is_the_same_in_training_and_in_a_recording(fill, fill_with):
+def test_the_mask_fill_is_the_same_in_training_and_in_a_recording(fill, fill_with):
     attention = fill(MultiHeadAttention(ModelConfig(d_model=D, n_heads=H, mask_fill=fill_with)))
     x = torch.randn(B, Q, D, generator=torch.Generator().manual_seed(9))
     mask = torch.ones(B, 1, Q, Q, dtype=torch.bool).tril()
@@ -153,7 +153,7 @@ def test_cross_attention_with_padding_equals_pytorch(ours, theirs, path):
         assert not ours.recorded
 
 
-def test_kept_keys_and_values_give_the_rows_of_the_whole(ours):
+def test_cached_keys_and_values_give_the_rows_of_the_whole_pass(ours):
     x = torch.randn(B, Q, D, generator=torch.Generator().manual_seed(5))
     memory = torch.randn(B, S, D, generator=torch.Generator().manual_seed(6))
     whole_self, whole_cross = ours(x, mask=causal_mask(Q)), ours(x, memory, REAL[:, None, None, :])
@@ -167,7 +167,7 @@ def test_kept_keys_and_values_give_the_rows_of_the_whole(ours):
         assert cross.key.shape == (B, H, S, K)
 
 
-def test_dropout_acts_on_the_weights_that_mix_and_not_on_those_that_are_shown(fill):
+def test_dropout_acts_on_the_applied_weights_and_not_on_the_recorded_ones(fill):
     config = ModelConfig(d_model=D, n_heads=H, dropout=0.5, dropout_on=("attention_weights",))
     attention = fill(MultiHeadAttention(config)).train()
     attention.dropout.generator = torch.Generator().manual_seed(7)
@@ -185,13 +185,13 @@ def test_dropout_acts_on_the_weights_that_mix_and_not_on_those_that_are_shown(fi
 
 
 @pytest.mark.parametrize("length", [1, 2, 7])
-def test_a_row_may_look_at_itself_and_before_and_never_ahead(length):
+def test_the_causal_mask_lets_a_row_attend_only_to_itself_and_to_earlier_columns(length):
     mask = causal_mask(length)
     assert mask.dtype == torch.bool
     assert mask.tolist() == [[column <= row for column in range(length)] for row in range(length)]
 
 
-def test_padding_is_hidden_from_every_row_and_nothing_else_is():
+def test_the_padding_mask_blocks_padding_in_every_row_and_nothing_else():
     tokens = torch.tensor([[1, 7, 2, 9], [1, 2, 9, 9], [9, 1, 9, 2]])
     mask = padding_mask(tokens, 9)
     assert mask.shape == (3, 1, 1, 4)

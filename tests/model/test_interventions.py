@@ -1,4 +1,4 @@
-"""A model without some heads and looks: against models whose weights or masks were changed by hand."""
+"""Heads switched off and cells blocked, against models whose weights or masks were changed by hand."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def site(model, name):
 
 
 def with_zeroed_columns(model, heads):
-    """A copy in which these heads' columns of the output projection are zero."""
+    """Return a copy in which the output-projection columns of the given heads are zero."""
     changed = copy.deepcopy(model)
     with torch.no_grad():
         for name, head in heads:
@@ -66,7 +66,7 @@ def with_zeroed_columns(model, heads):
     ],
     ids=str,
 )
-def test_an_ablated_head_counts_as_if_its_columns_of_the_output_projection_were_zero(model, ids, heads):
+def test_a_switched_off_head_acts_as_if_its_columns_of_the_output_projection_were_zero(model, ids, heads):
     whole = model(*ids)
     expected = with_zeroed_columns(model, heads)(*ids)
     weights = copy.deepcopy(model.state_dict())
@@ -78,7 +78,7 @@ def test_an_ablated_head_counts_as_if_its_columns_of_the_output_projection_were_
 
 
 @torch.no_grad()
-def test_an_ablated_head_still_shows_where_it_looks(model, ids):
+def test_a_switched_off_head_still_records_its_weights(model, ids):
     with record(model) as whole:
         model(*ids)
     model.intervene(Interventions(ablated=(("encoder.0", 1),)), int)
@@ -91,8 +91,8 @@ def test_an_ablated_head_still_shows_where_it_looks(model, ids):
 @torch.no_grad()
 @pytest.mark.parametrize("name", ["encoder.0", "decoder.0.self"])
 @pytest.mark.parametrize("head", [1, None])
-def test_a_blocked_cell_is_exactly_0_its_row_is_shared_out_anew_and_the_others_stay(model, ids, name, head):
-    """In the first layer of each stack nothing else can have changed: what is left is divided by its sum."""
+def test_a_blocked_cell_is_exactly_0_its_row_is_renormalised_and_other_rows_stay(model, ids, name, head):
+    """In the first layer of a stack nothing else changes: the other weights are divided by their sum."""
     with record(model) as whole:
         model(*ids)
     row, column = 3, 2
@@ -115,8 +115,8 @@ def test_a_blocked_cell_is_exactly_0_its_row_is_shared_out_anew_and_the_others_s
 
 
 @torch.no_grad()
-def test_a_cell_is_blocked_in_its_place_a_token_wherever_it_stands_and_nothing_else(model, ids):
-    """Token 7 stands at different places of the sources, 9 of the targets; some have none."""
+def test_a_cell_is_blocked_at_its_place_and_a_token_wherever_it_occurs_and_nothing_else(model, ids):
+    """Token 7 occurs at different places of the sources, token 9 of the targets; some have none."""
     src, tgt = ids
     src[0, 1], src[0, 4], src[2, 3], tgt[1, 1], tgt[2, 4] = 7, 7, 7, 9, 9
     src[1, :3], src[3, :6] = torch.tensor([3, 4, 5]), torch.tensor([3, 4, 5, 6, 8, 3])
@@ -149,7 +149,7 @@ def test_a_cell_is_blocked_in_its_place_a_token_wherever_it_stands_and_nothing_e
 
 
 def _mask(queries, keys, blocked, heads):
-    """(B, H, Q, K) bool, written out cell by cell: no padding, none of these tokens at these heads."""
+    """Return (B, H, Q, K) bool, cell by cell: no padding, and no blocked token in the given heads."""
     mask = torch.zeros(len(keys), 3, queries.size(1), keys.size(1), dtype=torch.bool)
     for b, h, q, k in torch.cartesian_prod(*map(torch.arange, mask.shape)).tolist():
         mask[b, h, q, k] = keys[b, k] != 0 and not (h in heads and int(keys[b, k]) in blocked)
@@ -157,7 +157,7 @@ def _mask(queries, keys, blocked, heads):
 
 
 @torch.no_grad()
-def test_training_s_fused_path_and_the_recorded_one_give_the_same_numbers(model, ids):
+def test_the_fused_and_the_recorded_path_give_the_same_numbers(model, ids):
     model.intervene(SEVERAL, int)
     fused = model(*ids)
     with record(model):
@@ -166,9 +166,9 @@ def test_training_s_fused_path_and_the_recorded_one_give_the_same_numbers(model,
 
 
 @torch.no_grad()
-def test_decoding_token_by_token_gives_the_numbers_of_the_whole_target(model, ids):
+def test_decoding_token_by_token_equals_a_pass_over_the_whole_target(model, ids):
     src, tgt = ids
-    tgt = torch.where(tgt == 0, 9, tgt)  # every row is a row
+    tgt = torch.where(tgt == 0, 9, tgt)  # no row is padding
     tgt[:, 2] = torch.tensor([9, 4, 9, 5])
     model.intervene(SEVERAL, int)
     whole = model(src, tgt)
@@ -179,7 +179,7 @@ def test_decoding_token_by_token_gives_the_numbers_of_the_whole_target(model, id
 
 
 @torch.no_grad()
-def test_nothing_gives_back_the_very_same_numbers(model, ids):
+def test_removing_all_interventions_restores_the_same_numbers(model, ids):
     before = model(*ids)
     model.intervene(SEVERAL, int)
     assert not torch.equal(model(*ids), before)
@@ -190,7 +190,7 @@ def test_nothing_gives_back_the_very_same_numbers(model, ids):
 
 
 @torch.no_grad()
-def test_a_new_intervention_takes_the_place_of_the_old_one(model, ids):
+def test_a_new_intervention_replaces_the_old_one(model, ids):
     model.intervene(SEVERAL, int)
     only = Interventions(ablated=(("decoder.1.cross", 0),))
     model.intervene(only, int)
@@ -199,7 +199,7 @@ def test_a_new_intervention_takes_the_place_of_the_old_one(model, ids):
     torch.testing.assert_close(model(*ids), expected(*ids), atol=1e-5, rtol=0)
 
 
-def test_an_ablated_head_gets_no_gradient_and_the_others_do(model, ids):
+def test_a_switched_off_head_gets_no_gradient_and_the_other_heads_do(model, ids):
     model.intervene(Interventions(ablated=(("decoder.0.cross", 1),)), int)
     model(*ids).square().sum().backward()
     attention = site(model, "decoder.0.cross")
@@ -210,8 +210,8 @@ def test_an_ablated_head_gets_no_gradient_and_the_others_do(model, ids):
         assert slices[2].abs().min() > 0, name
 
 
-def test_a_row_with_nothing_left_is_zero_and_every_gradient_finite(model, ids):
-    """No page lets it happen to a word that is asked, but a longer or shorter word may stand in a batch."""
+def test_a_fully_blocked_row_leaves_logits_and_gradients_finite(model, ids):
+    """The pages refuse this for the word that is asked, but a batch may contain words of other lengths."""
     model.intervene(Interventions(blocked=(Block(site="decoder.0.self", row=0, column=0),)), int)
     logits = model(*ids)
     logits.sum().backward()

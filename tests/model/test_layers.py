@@ -1,4 +1,4 @@
-"""The small parts of a layer, by hand; whole layers are held against PyTorch's in test_recipes.py."""
+"""The small parts of a layer, by hand; test_recipes.py compares whole layers with PyTorch's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def random(*shape, seed=0):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
-def test_the_scalar_norm_by_hand():
+def test_the_scalar_norm_equals_a_computation_by_hand():
     norm = ScalarNorm(0.5)
     with torch.no_grad():
         norm.weight.fill_(3.0)
@@ -40,7 +40,7 @@ def test_the_scalar_norm_by_hand():
         ("gelu", lambda x: x * 0.5 * (1 + torch.erf(x / 2**0.5))),
     ],
 )
-def test_the_feed_forward_part_by_hand(tiny_model, fill, width, activation, function):
+def test_the_feed_forward_part_equals_a_computation_by_hand(tiny_model, fill, width, activation, function):
     part = fill(FeedForward(replace(tiny_model, activation=activation)))
     x = random(B, S, width)
     hidden = function(x @ part.widen.weight.T + part.widen.bias)
@@ -48,7 +48,7 @@ def test_the_feed_forward_part_by_hand(tiny_model, fill, width, activation, func
     torch.testing.assert_close(part(x), expected, atol=1e-5, rtol=0)
 
 
-def test_dropout_zeroes_its_share_and_keeps_the_mean_from_its_own_generator(tiny_model):
+def test_dropout_zeroes_its_share_keeps_the_mean_and_uses_its_own_generator(tiny_model):
     dropout = Dropout(replace(tiny_model, dropout=0.25, dropout_on=("embedding",)), "embedding")
     dropout.generator = torch.Generator().manual_seed(5)
     torch.manual_seed(0)
@@ -62,8 +62,8 @@ def test_dropout_zeroes_its_share_and_keeps_the_mean_from_its_own_generator(tiny
     assert torch.equal(dropout(torch.full((200, 150), 3.0)), out)
 
 
-def test_a_norm_of_the_branch_stands_before_its_dropout(tiny_model):
-    """As in the article: what is dropped is added nowhere, and the norm sees all of the branch."""
+def test_the_norm_of_a_branch_is_applied_before_its_dropout(tiny_model):
+    """As in the article: the norm covers the whole branch, and dropped numbers are not added."""
     config = replace(tiny_model, norm_placement="branch", dropout=0.5, dropout_on=("residual",))
     residual = Residual(config)
     residual.dropout.generator = torch.Generator().manual_seed(3)
@@ -74,7 +74,7 @@ def test_a_norm_of_the_branch_stands_before_its_dropout(tiny_model):
     torch.testing.assert_close(added[kept], 2 * residual.norm(inside)[kept])
 
 
-def test_dropout_rests_in_eval_mode_and_where_it_is_not_named(tiny_model):
+def test_dropout_is_inactive_in_eval_mode_and_at_places_that_are_not_configured(tiny_model):
     config = replace(tiny_model, dropout=0.5, dropout_on=("embedding",))
     x = random(B, S)
     assert torch.equal(Dropout(config, "embedding").eval()(x), x)
@@ -82,7 +82,7 @@ def test_dropout_rests_in_eval_mode_and_where_it_is_not_named(tiny_model):
 
 
 @pytest.mark.parametrize("width", [8, 7])
-def test_each_number_is_the_papers_formula(width):
+def test_each_sinusoid_equals_the_formula_of_the_paper(width):
     table = sinusoid(23, width)
     assert table.shape == (23, width)
     assert table.dtype == torch.float32

@@ -1,4 +1,4 @@
-"""Every setting of the model is handed on: flipped to another value, it changes what it governs."""
+"""Every setting of the model takes effect: another value changes what the setting governs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BASE = ModelConfig(
     src_vocab_size=13, tgt_vocab_size=13, max_len=9, n_encoder_layers=1, n_heads=2, d_model=12, d_ff=10
 )
 DROPPING = {"dropout": 0.5, "dropout_on": ()}
-# Setting: what shows it, the settings around it, its other values. All built values of a choice are here.
+# Setting: what shows its effect, the other settings needed, its other values. Every choice is covered.
 CASES = {
     "topology": ("parameters", {}, ["encoder-only", "decoder-only"]),
     "src_vocab_size": ("parameters", {}, [14]),
@@ -59,7 +59,7 @@ def initial(config):
 
 
 def output(config, sentences, fill, training=False, taken=NOTHING):
-    """Logits at real positions; all weights, biases, gains and dropout are drawn alike for every config."""
+    """Return logits at real positions; parameters and dropout are drawn alike for every configuration."""
     model = fill(Transformer(config)).train(training)
     model.intervene(taken, int)
     model.draw_from(torch.Generator().manual_seed(0))

@@ -1,4 +1,4 @@
-"""Leaving padding out of training changes what is computed, and nothing of what is learned."""
+"""Leaving padding out of training changes what is computed, but not what is learned."""
 
 import pytest
 import torch
@@ -38,7 +38,7 @@ def made(topology, **changes):
 
 
 def learned(model, src, tgt):
-    """Logits of the real tokens, and the gradient of their loss, by parameter."""
+    """Return the logits of the real tokens and the gradient of their loss, by parameter."""
     model.zero_grad()
     read = src if model.config.topology == "encoder-only" else tgt
     logits = model(src, tgt)
@@ -50,7 +50,7 @@ def learned(model, src, tgt):
 def same_is_learned(model, tokens):
     tgt = tokens[:, :-1].roll(1, 0)  # other lengths than the source
     packed, gradients = learned(model.train(), tokens, tgt)
-    padded, expected = learned(model.eval(), tokens, tgt)  # there is no dropout: eval computes everything
+    padded, expected = learned(model.eval(), tokens, tgt)  # eval mode computes padding too; no dropout here
     torch.testing.assert_close(packed, padded, atol=1e-5, rtol=0)
     assert gradients.keys() == expected.keys()
     for name, gradient in gradients.items():
@@ -63,30 +63,30 @@ def same_is_learned(model, tokens):
     [{}, {"mask_fill": "-1e9"}, {"norm": "scalar", "norm_placement": "post"}, {"causal_mask": False}],
     ids=["default", "-1e9", "scalar", "no causal mask"],
 )
-def test_training_learns_the_same_as_with_its_padding(topology, changes, tokens):
+def test_training_without_padding_learns_the_same_as_with_it(topology, changes, tokens):
     same_is_learned(made(topology, **changes), tokens)
 
 
-def test_it_does_so_without_a_head_and_some_looks(tokens):
+def test_training_without_padding_learns_the_same_under_interventions(tokens):
     model = made("encoder-decoder")
     look = Block(site="decoder.1.self", column=0, row=2)
     model.intervene(Interventions(ablated=(("encoder.0", 1),), blocked=(look,)), int)
     same_is_learned(model, tokens)
 
 
-def test_padding_is_left_out_of_training_alone(tokens):
+def test_padding_is_left_out_only_in_training(tokens):
     model = made("encoder-decoder")
     assert torch.equal(model.train()(tokens, tokens)[tokens == 0], torch.zeros(int((tokens == 0).sum()), 11))
     assert model.eval()(tokens, tokens)[tokens == 0].abs().min() > 0
 
 
-def test_padding_that_is_not_hidden_takes_part(tokens):
+def test_padding_that_is_not_masked_is_computed(tokens):
     model = made("encoder-decoder", padding_mask=False)
     assert torch.equal(model.train()(tokens, tokens), model.eval()(tokens, tokens))
     assert model(tokens, tokens)[tokens == 0].abs().min() > 0
 
 
-def test_packed_tokens_come_back_to_their_places(tokens):
+def test_packed_tokens_return_to_their_places(tokens):
     packing = Packing(tokens, pad_id=0)
     length, width = tokens.size(1), packing.wide.size(1)
     assert (length, width) in ((9, 9), (13, 16))
@@ -99,7 +99,7 @@ def test_packed_tokens_come_back_to_their_places(tokens):
     assert packing.positions.tolist() == [i for n in (length, 1, 4, 7, 2) for i in range(n)]
 
 
-def test_gradients_go_the_way_of_the_numbers(tokens):
+def test_packing_and_padding_have_the_right_gradients(tokens):
     packing = Packing(tokens, pad_id=0)
     x = torch.randn(*packing.shape, 2, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda y: packing.pad(packing.pack(y) ** 2), x)
@@ -107,7 +107,7 @@ def test_gradients_go_the_way_of_the_numbers(tokens):
     assert torch.autograd.gradcheck(packing.pad, few)
 
 
-def test_a_batch_without_padding_goes_through_as_it_is():
+def test_a_batch_without_padding_is_only_reshaped():
     packing = Packing(torch.ones(3, 16, dtype=torch.int64), pad_id=0)
     x = torch.randn(3, 16, 2)
     assert torch.equal(packing.pack(x), x.view(48, 2))

@@ -1,7 +1,7 @@
-"""Each recipe is the arrangement that was published, and each of its settings has an effect.
+"""Each recipe has the architecture and the training that were published.
 
-The references are PyTorch's own layers where they have the arrangement; for the others, arithmetic written
-here from the published description, head by head.
+The references are PyTorch's own layers where these have the architecture; for the others, arithmetic
+written from the published description, head by head.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SIZES = {
 
 
 def shrunk(name, **settings):
-    """A recipe's architecture at sizes that cannot be confused; one table for two sides needs one size."""
+    """Return a recipe's architecture with distinct sizes; one table for two sides needs one size."""
     if (RECIPES[name].model.topology, RECIPES[name].model.embedding_tables) == ("encoder-decoder", "one"):
         settings = {"tgt_vocab_size": 13, **settings}
     return replace(RECIPES[name].model, **{**SIZES, **settings})
@@ -44,7 +44,7 @@ def shrunk(name, **settings):
     ("name", "topology"), [*((name, None) for name in REFERENCES), ("bloem", "decoder-only")]
 )
 def test_the_forward_pass_equals_the_reference(name, topology, sentences, fill):
-    """At [PAD] positions too: what they write means nothing, but there is one number that it should be."""
+    """At [PAD] positions too: their output is meaningless, but well defined."""
     config = shrunk(name)
     if topology is not None:
         config = replace(config, topology=topology, causal_mask=None)
@@ -58,8 +58,8 @@ def test_the_forward_pass_equals_the_reference(name, topology, sentences, fill):
 
 
 @pytest.mark.parametrize("name", ["etienne", "torres"])
-def test_a_source_of_nothing_but_padding_is_read_as_its_mask_fill_says(name, sentences, fill):
-    """-inf would make the article's model answer NaN; here nothing is read. With -1e9 all is read alike."""
+def test_a_source_of_padding_alone_is_attended_to_according_to_its_mask_fill(name, sentences, fill):
+    """With -inf the article's model returns NaN, and ours attends to nothing; with -1e9, evenly to all."""
     model = fill(Transformer(shrunk(name))).eval()
     src, tgt = sentences([5, 0, 4], 13, seed=1), sentences(LENGTHS_TGT, 13, seed=2)
     torch.testing.assert_close(model(src, tgt), REFERENCES[name](model, src, tgt), atol=1e-5, rtol=1e-5)
@@ -74,10 +74,10 @@ def test_a_source_of_nothing_but_padding_is_read_as_its_mask_fill_says(name, sen
         *((name, "sinusoid") for name in ("default", "etienne", "lin", "torres")),
     ],
 )
-def test_writing_token_by_token_gives_the_numbers_of_the_whole_target(name, positions, sentences, fill):
+def test_writing_token_by_token_equals_a_pass_over_the_whole_target(name, positions, sentences, fill):
     model = fill(Transformer(shrunk(name, positions=positions))).eval()
     src, tgt = sentences(LENGTHS_SRC, 13, seed=1), sentences([7, 7, 7], 13, seed=2)
-    tgt[0, 3] = tgt[2, 5] = 0  # an untrained model may write [PAD]; nothing looks at it
+    tgt[0, 3] = tgt[2, 5] = 0  # an untrained model may write [PAD]; no row attends to it
     assert model.supports_kv_cache
     memory, kept = model.encode(src), [LayerKVCache() for _ in model.decoder]
     steps = [model.decode(memory, src, tgt[:, : t + 1], cache=kept)[:, -1] for t in range(7)]
@@ -89,24 +89,24 @@ def test_every_recipe_has_a_reference():
 
 
 def test_the_padding_row_stays_zero_while_the_other_rows_are_trained(tiny):
-    """Also where [PAD] is looked at: under the mask no gradient would reach its row anyway."""
+    """Also where [PAD] is attended to: under a padding mask, no gradient would reach its row anyway."""
     config = tiny(**vars(shrunk("etienne", padding_mask=False, causal_mask=False)), weight_decay=0.1)
     state = TrainState.begin(config)
     table = state.model.tgt_embedding.weight
     before = table.detach().clone()
     assert torch.equal(before[0], torch.zeros(D))
-    assert (state.model.src_embedding.weight[0] != 0).all()  # the encoder's own is as any other
+    assert (state.model.src_embedding.weight[0] != 0).all()  # the [PAD] row of the encoder is an ordinary row
     list(islice(train(state), 5))
     assert torch.equal(table[0], torch.zeros(D))
     assert (table[1:] != before[1:]).any(dim=1).sum() > 20
 
 
-def test_the_articles_that_train_nothing_have_the_app_s_own_training():
+def test_recipes_of_articles_without_training_have_the_training_of_the_app():
     own = {name for name, recipe in RECIPES.items() if replace(recipe.train, goal=None) == TrainConfig()}
     assert own == {"default", "sengupta", "lin"}
 
 
-# What the articles say of sizes and training, and what the small runs take from them.
+# Sizes and training in the articles, and what the small runs take from them.
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_the_articles_that_train_nothing_have_the_app_s_own_training():
         ("torres", {"learning_rate": 1e-4, "adam_eps": 1e-9, "batch_size": 8, "label_smoothing": 0.1}),
     ],
 )
-def test_the_training_is_the_article_s(name, expected):
+def test_the_published_training_is_that_of_the_article(name, expected):
     training = RECIPES[name].published.train
     assert {field: getattr(training, field) for field in expected} == expected
     assert (training.optimizer, training.schedule, training.clip) == ("adam", "constant", None)
@@ -153,7 +153,7 @@ def test_the_small_run_has_the_recipe_s_architecture_at_other_sizes(name):
     assert (training.max_letters, training.goal) == (12, 0.99)
 
 
-def test_another_topology_has_the_causal_mask_that_it_needs():
+def test_changing_the_topology_sets_the_causal_mask_that_it_needs():
     for recipe in RECIPES.values():
         for topology, causal in (("encoder-only", False), ("decoder-only", True), ("encoder-decoder", True)):
             config = with_topology(recipe.small, topology)
@@ -167,7 +167,7 @@ def test_another_topology_has_the_causal_mask_that_it_needs():
     ("preset", "name", "topology"),
     [(ENCODER_ONLY, "Encoder only", "encoder-only"), (DECODER_ONLY, "Decoder only", "decoder-only")],
 )
-def test_one_stack_alone_is_the_app_s_own_architecture(preset, name, topology):
+def test_presets_of_one_stack_have_the_default_architecture(preset, name, topology):
     assert preset.recipe == name
     assert preset.model.topology == topology
     own = RECIPES["default"].small.model

@@ -1,4 +1,4 @@
-"""One stack alone, and masks that are off: against PyTorch's encoder, and against properties."""
+"""Single stacks and switched-off masks, against PyTorch's encoder and by their properties."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MASKS = [(causal, padding) for causal in (True, False) for padding in (True, Fal
 
 @pytest.fixture
 def build(tiny_model, fill):
-    """The tiny model of a topology in eval mode, with nothing left at zero or one."""
+    """Return the tiny model of a topology in eval mode, with random numbers in every parameter."""
 
     def make(topology, **settings):
         return fill(Transformer(replace(tiny_model, topology=topology, **settings))).eval()
@@ -33,7 +33,7 @@ def build(tiny_model, fill):
 
 @pytest.fixture
 def ids(sentences, tiny_model):
-    """Ids that every vocabulary has, (4, 6), as question and as target."""
+    """Ids (4, 6) that both vocabularies have, to use as source and as target."""
     return sentences(LENGTHS, tiny_model.src_vocab_size, seed=1)
 
 
@@ -59,7 +59,7 @@ def test_one_stack_alone_equals_pytorch_whichever_masks_are_on(build, ids, topol
 
 
 @pytest.mark.parametrize("topology", ALL)
-def test_a_word_alone_gives_the_logits_that_it_gives_in_a_padded_batch(build, ids, topology):
+def test_a_word_has_the_same_logits_alone_as_in_a_padded_batch(build, ids, topology):
     model = build(topology)
     wider = nn.functional.pad(ids, (0, 2))
     together = model(wider, wider)
@@ -70,9 +70,7 @@ def test_a_word_alone_gives_the_logits_that_it_gives_in_a_padded_batch(build, id
 
 @pytest.mark.parametrize("topology", ALL)
 @pytest.mark.parametrize("causal", [True, False, None])
-def test_no_position_reads_ahead_where_the_causal_mask_is_on_and_every_one_where_not(
-    build, ids, topology, causal
-):
+def test_positions_depend_on_later_ones_only_without_the_causal_mask(build, ids, topology, causal):
     model = build(topology, causal_mask=causal)
     hidden = topology != "encoder-only" if causal is None else causal
     ids = torch.where(ids == 0, 7, ids)
@@ -88,9 +86,7 @@ def test_no_position_reads_ahead_where_the_causal_mask_is_on_and_every_one_where
 
 @pytest.mark.parametrize(("causal", "padding"), MASKS)
 @pytest.mark.parametrize("topology", ALL)
-def test_training_s_fused_path_and_the_recorded_one_give_the_same_numbers(
-    build, ids, topology, causal, padding
-):
+def test_the_fused_and_the_recorded_path_give_the_same_numbers(build, ids, topology, causal, padding):
     model = build(topology, causal_mask=causal, padding_mask=padding)
     fused = model(ids, ids)
     with record(model) as tape:
@@ -122,7 +118,7 @@ AXES = {
 
 
 @pytest.mark.parametrize("topology", AXES)
-def test_every_attention_has_a_name_and_says_what_its_axes_are(build, topology):
+def test_every_attention_has_its_site_and_its_axes(build, topology):
     model = build(topology, n_encoder_layers=2)
     axes = {site: tuple(asdict(one).values())[:-1] for site, one in model.axes().items()}
     assert axes == AXES[topology]
@@ -137,8 +133,8 @@ def test_every_attention_has_a_name_and_says_what_its_axes_are(build, topology):
 @torch.no_grad()
 @pytest.mark.parametrize("mask", ["causal", "padding"])
 @pytest.mark.parametrize("topology", ALL)
-def test_a_mask_that_is_switched_gives_the_numbers_of_a_model_built_so(build, ids, topology, mask):
-    """From its default to the other state and back again."""
+def test_a_switched_mask_gives_the_numbers_of_a_model_built_with_it(build, ids, topology, mask):
+    """The mask is switched from its default to the other state and back again."""
     model = build(topology)
     default = topology != "encoder-only" or mask == "padding"
     before = model(ids, ids)
@@ -166,7 +162,7 @@ def test_embeddings_of_one_stack_are_scaled_whichever_stack_the_setting_names(bu
 
 
 @pytest.mark.parametrize("topology", ALL)
-def test_the_padding_row_of_what_is_written_is_zero_and_gets_no_gradient(tiny_model, ids, topology):
+def test_the_padding_row_of_the_writing_stack_is_zero_and_gets_no_gradient(tiny_model, ids, topology):
     model = Transformer(replace(tiny_model, topology=topology, padding_row=True, padding_mask=False))
     model(ids, ids).square().sum().backward()
     table = model.src_embedding if topology == "encoder-only" else model.tgt_embedding
@@ -187,7 +183,7 @@ def test_an_encoder_alone_reads_no_target_and_a_decoder_needs_one(build, ids):
     assert torch.equal(decoder(ids, ids), decoder(ids * 0, ids))
 
 
-def test_only_what_is_never_read_differently_later_is_kept_in_decoding(build):
+def test_only_an_encoder_decoder_with_a_causal_mask_supports_a_kv_cache(build):
     assert build("encoder-decoder").supports_kv_cache
     assert build("encoder-decoder", padding_mask=False).supports_kv_cache
     assert not build("encoder-decoder", causal_mask=False).supports_kv_cache

@@ -33,28 +33,28 @@ TINY = {
     "goal": "none",
     "device": "cpu",
 }
-"""As in a link: a run of three steps."""
+"""Link parameters of a run of three steps."""
 LONG = TINY | {"steps": 100_000}
 SLOW = LONG | {"pace": "1 steps/s"}
-"""A run that is training, and leaves the processor to the test."""
+"""Link parameters of a run at one step per second, which leaves the processor to the test."""
 
 
 @pytest.fixture(autouse=True, scope="session")
 def own_components_alone() -> Iterator[None]:
-    """For each visitor AppTest would read the metadata of all installed packages, to find components."""
+    """Skip the search for components in all installed packages, which AppTest repeats for each visitor."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(manifest_scanner, "scan_component_manifests", list)
         yield
 
 
 class Shared:
-    """Runs of these settings, each trained once for all tests of a file that change nothing in it."""
+    """Finished runs by their settings, each trained once per file, for tests that do not change the run."""
 
     def __init__(self) -> None:
         self.runs: dict[str, tuple[Run, str]] = {}
 
     def link(self, **settings: Any) -> dict[str, str]:
-        """The link by which its owner opens the finished run of these settings."""
+        """Return the owner's link to the finished run with these settings."""
         name = json.dumps(settings, sort_keys=True)
         if name not in self.runs:
             visitor = Visitor(TINY | settings, {}).press("run_start").until("finished", 120)
@@ -68,10 +68,10 @@ class Shared:
 
 
 def end_all_runs(but: Shared | None = None, elsewhere: Set[str] = frozenset()) -> None:
-    """Forget every run and draft of the process, and wait for their threads.
+    """Remove every run and draft of the process, and wait for their threads.
 
     Args:
-        elsewhere: threads that are not of the pages under test.
+        elsewhere: names of threads that the pages under test did not start.
     """
     spared = elsewhere | (but.threads() if but else set())
     for run in (*REGISTRY.listed(), *REGISTRY._drafts.values()):
@@ -96,20 +96,20 @@ def shared() -> Iterator[Shared]:
 
 @pytest.fixture(autouse=True)
 def every_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Recording a tiny model takes longer than its step: here that is no reason to record less often."""
+    """Record every step, although recording a tiny model takes longer than its step."""
     monkeypatch.setattr(recorder, "KNOWN_SECONDS", 1e9)
 
 
 @pytest.fixture(autouse=True)
 def patient_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page waits for a change in its run's model for as long as a busy machine takes over one."""
+    """Let a page wait up to 60 s for a change in its run's model, for busy machines."""
     for part in (taken_away, mask_switches):
         monkeypatch.setattr(part, "TAKEN_AWAY_SECONDS", 60.0)
 
 
 @pytest.fixture
 def visit(shared: Shared) -> Iterator[Callable[..., Visitor]]:
-    """Open the app by a link with these settings, by default those of a tiny run."""
+    """Open the app from a link with these settings, by default those of a tiny run."""
 
     def open_link(
         link: dict[str, Any] | None = None,
@@ -126,13 +126,13 @@ def visit(shared: Shared) -> Iterator[Callable[..., Visitor]]:
 
 @pytest.fixture
 def revisit(visit: Callable[..., Visitor], shared: Shared) -> Callable[..., Visitor]:
-    """Open the finished run of these settings by its owner's link; not for tests that change the run."""
+    """Open the finished run with these settings from its owner's link; not for tests that change the run."""
     return lambda **settings: visit(shared.link(**settings))
 
 
 @pytest.fixture
 def offered(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
-    """What each button that gives a file was given by the page drawn last, by its key."""
+    """The arguments of each download button on the page drawn last, by its key."""
     buttons: dict[str, dict[str, Any]] = {}
     monkeypatch.setattr(st, "download_button", lambda label, **given: buttons.update({given["key"]: given}))
     return buttons
@@ -140,19 +140,19 @@ def offered(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
 
 @pytest.fixture
 def long() -> dict[str, Any]:
-    """The link of a run that does not end by itself."""
+    """Link parameters of a run that does not end by itself."""
     return dict(LONG)
 
 
 @pytest.fixture
 def slow() -> dict[str, Any]:
-    """The link of a run of one step a second."""
+    """Link parameters of a run at one step per second."""
     return dict(SLOW)
 
 
 @pytest.fixture
 def trained_alone() -> Callable[[RunConfig, int], list[float]]:
-    """The first losses of a configuration by the bare generator, without a run or a page."""
+    """Return the first losses of a configuration from the training generator, without a run or a page."""
 
     def losses(config: RunConfig, n: int) -> list[float]:
         return [loss for report in islice(train(TrainState.begin(config)), n) for loss in report.losses]

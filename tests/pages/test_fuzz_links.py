@@ -1,4 +1,4 @@
-"""Any link whatsoever to any page: the page opens, and what it does not take of the link it says itself."""
+"""Any link to any page opens the page, which itself reports what it does not accept of the link."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from transformer.recipes import RECIPES
 from transformer.runs.registry import REGISTRY
 
 EXAMPLES, MANY, PARAMETERS = 8, 1000, 5
-"""Links, and how many parameters each has at least."""
+"""Number of links in the short test and in the slow one, and fewest parameters of a link."""
 PAGES = ["train", "explore", "anatomy", "masks", "data"]
 CHOICES = {
-    "task": [*LETTER_TASKS * 8, *TASKS],  # the sentences of a grammar take half a second to be made
+    "task": [*LETTER_TASKS * 8, *TASKS],  # the sentences of a grammar take half a second to generate
     "recipe": [*RECIPES],
     "preset": [*PRESETS],
     "topology": [*KINDS_OF],
@@ -71,14 +71,14 @@ NAMES = sorted({*CHOICES, *values_of(RunConfig()), "beam_width", "beam_penalty",
 
 @st.composite
 def parameters(draw):
-    """A name that some page knows, with a value that it has as often as one that it has not."""
+    """Draw the name of a known parameter, with a known value as often as any other."""
     name = draw(st.sampled_from(NAMES))
     known = st.sampled_from(CHOICES.get(name, NUMBERS))
     return name, draw(st.one_of(known, known, st.sampled_from(ODD), st.text(max_size=8)))
 
 
 def everything():
-    """What stands in the folder of the app, but for what Python and Streamlit keep there."""
+    """Return all files in the folder of the app with their times, except caches and hidden folders."""
     found = set()
     for place, folders, names in os.walk(APP.parents[1]):
         folders[:] = [f for f in folders if f != "__pycache__" and not f.startswith(".")]
@@ -87,7 +87,7 @@ def everything():
 
 
 def check(page, link):
-    """Open a link; an element that shows an exception fails the test, and so does whatever it leaves."""
+    """Open a link; fail on an exception on the page, a started run, or a changed file or variable."""
     before, surroundings = everything(), dict(os.environ)
     at = AppTest.from_file(str(APP), default_timeout=60)
     if page != "train":
@@ -122,5 +122,5 @@ def test_many_links_open_their_pages(page, link):
 
 
 @pytest.mark.parametrize("number", ["inf", "-inf", "1e999", "nan"])
-def test_a_link_with_a_whole_number_that_is_none_opens_as_well(number):
+def test_a_link_with_an_infinite_or_undefined_number_opens_its_page(number):
     check("train", [("width", number), ("vocabulary", number), ("learning_rate", number)])

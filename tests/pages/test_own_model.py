@@ -1,4 +1,4 @@
-"""A model of the user's own on the pages: what is shown of it, and what is not offered."""
+"""The user's own model on the pages: what is shown, and what is not offered."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from transformer.storage.library import Library
 
 @pytest.fixture
 def own(visit, tmp_path, monkeypatch):
-    """Watch, on a run of a model of the user's own; a second one is kept beside it."""
+    """The Watch page of a run of an own model, and the ids of this and a second run."""
     monkeypatch.setattr(REGISTRY, "library", Library(tmp_path))
     ids = [read_run_file(own_run(tmp_path / name, steps, called)).id for name, steps, called in (
         ("mine", 8, "Translator"), ("other", 5, "Reader"),
@@ -25,7 +25,7 @@ def own(visit, tmp_path, monkeypatch):
     return visit({"run": ids[0]}), ids
 
 
-def test_its_heads_numbers_and_words_are_shown_and_nothing_commands_it(own):
+def test_heads_numbers_and_words_of_an_own_model_are_shown_without_controls(own):
     visitor, _ = own
     assert visitor.says("**Translator**")
     assert visitor.says("6 parameters. Your own training loop trains this model")
@@ -42,7 +42,7 @@ def test_its_heads_numbers_and_words_are_shown_and_nothing_commands_it(own):
     assert visitor.link["step"] == "4"
 
 
-def test_a_link_to_one_of_its_heads_opens_there(own, visit):
+def test_a_link_to_a_head_of_an_own_model_opens_that_head(own, visit):
     _, (run, _) = own
     link = {"run": run, "kind": "net.write.*.cross", "head": "net.write.0.cross.2", "word": "two", "step": 3}
     first = visit(link).player["first"]
@@ -54,7 +54,7 @@ def test_a_link_to_one_of_its_heads_opens_there(own, visit):
 @pytest.mark.parametrize(
     ("page", "why"), [("explore", "Ask runs"), ("anatomy", "Look inside"), ("masks", "Masks")]
 )
-def test_what_needs_the_model_itself_is_not_offered_and_says_why(own, page, why):
+def test_a_page_that_needs_the_model_itself_shows_why_it_is_not_available(own, page, why):
     visitor, _ = own
     visitor.go(page)
     assert visitor.says(why)
@@ -63,14 +63,14 @@ def test_what_needs_the_model_itself_is_not_offered_and_says_why(own, page, why)
     assert not visitor.says("was recorded: the pages")
 
 
-def test_the_way_back_leads_to_the_apps_own_model(own):
+def test_leaving_an_own_model_leads_back_to_a_model_of_the_app(own):
     visitor, _ = own
     visitor.press("leave_own")
     assert visitor.enabled("run_start")
     assert "run" not in visitor.at.query_params
 
 
-def test_the_list_names_both_runs_by_their_model_and_either_opens(own):
+def test_the_list_names_both_runs_by_their_model_and_opens_either(own):
     visitor, (mine, other) = own
     labels = {one.key: one.label for one in visitor.at.button if (one.key or "").startswith("show_")}
     assert "other · ✔ Reader · 6 parameters · finished at 5" in labels[f"show_{other}"]
@@ -80,17 +80,17 @@ def test_the_list_names_both_runs_by_their_model_and_either_opens(own):
     assert visitor.says("**Translator**")
 
 
-def test_two_of_them_race_and_nothing_is_started(own):
+def test_two_own_models_race_without_training(own):
     visitor, (mine, other) = own
     visitor.press(f"show_{other}").press(f"show_{mine}")
     visitor.set("race_other", other).press("race_start").go("race")
     assert visitor.player["run"] == mine
     assert visitor.player["race"]["run"] == other
     assert visitor.player["race"]["names"] == ["left: Translator", "right: Reader"]
-    assert {"run_start", "run_step", "add_beat"}.isdisjoint(visitor.keys)  # stories train models of ours
+    assert {"run_start", "run_step", "add_beat"}.isdisjoint(visitor.keys)  # stories train models of the app
 
 
-def test_a_hostile_name_is_shown_as_text(own, visit, tmp_path):
+def test_markup_in_an_own_model_is_shown_as_text_and_an_invalid_name_is_refused(own, visit, tmp_path):
     _, (run, _) = own
     path = tmp_path / "mine" / "run.json"
     facts = json.loads(path.read_text())
@@ -104,7 +104,7 @@ def test_a_hostile_name_is_shown_as_text(own, visit, tmp_path):
     assert visit({"run": run}).says("is no longer on this server")
 
 
-def test_its_exports_hold_its_numbers_and_neither_weights_nor_settings(own, offered, monkeypatch):
+def test_exports_of_an_own_model_hold_its_numbers_but_no_weights_or_settings(own, offered, monkeypatch):
     visitor, _ = own
     visitor.choose(kind="net.write.*.cross", pinned=["net.write.0.cross", 1], step=5)
     assert [key for key, given in offered.items() if given["disabled"]] == ["export_weights", "export_script"]

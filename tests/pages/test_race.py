@@ -1,4 +1,4 @@
-"""The page of races, without a browser: which runs it shows, what starts them, and what it says of them."""
+"""The Race page without a browser: which runs it shows, how they start, and how it describes them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEFAULT = RECIPES["default"].small
 
 
 def racers(visitor):
-    """Both runs, as the page's link names them."""
+    """Return both runs named in the page's link."""
     link = visitor.at.query_params
     return [
         REGISTRY.get(link[name][0] if isinstance(link[name], list) else link[name])
@@ -26,7 +26,7 @@ def racers(visitor):
 
 @pytest.fixture
 def ended(visit):
-    """Watch, of a run that has ended."""
+    """The Watch page of a finished run."""
     return visit().press("run_start").until("finished")
 
 
@@ -60,7 +60,7 @@ def test_the_page_opens_with_the_untrained_models_of_the_first_prepared_race_and
     assert REGISTRY.get(visitor.player["race"]["run"]).config == RACES["4 heads against 1"].right
 
 
-def test_a_race_against_a_run_that_has_ended_trains_the_other_alone_with_one_change_and_the_same_words(ended):
+def test_a_race_against_a_finished_run_trains_only_the_new_run_with_one_change_and_the_same_words(ended):
     left = ended.run
     losses = left.view.metrics.column("loss").tolist()
     ended.set("race_setting", "n_heads").set("race_value_n_heads", 1).press("race_start")
@@ -74,7 +74,7 @@ def test_a_race_against_a_run_that_has_ended_trains_the_other_alone_with_one_cha
     assert left.view.metrics.column("loss").tolist() == losses
 
 
-def test_a_setting_that_was_chosen_just_before_the_press_is_the_one_that_differs(ended):
+def test_a_setting_chosen_just_before_the_press_is_used(ended):
     left = ended.run
     ended.at.selectbox(key="race_setting").set_value("seed")  # the page does not run in between
     ended.press("race_start")
@@ -83,21 +83,21 @@ def test_a_setting_that_was_chosen_just_before_the_press_is_the_one_that_differs
     assert right.config == left.config
 
 
-def test_both_begin_where_none_has_and_a_run_that_trains_takes_turns_with_the_new_one(visit):
+def test_a_race_starts_two_untrained_runs_and_a_training_run_takes_turns_with_the_new_one(visit):
     visitor = visit(LONG | {"seed": 4}).press("race_start")
     left, right = racers(visitor)
     visitor.once(lambda: min(left.view.step, right.view.step) > 5)
     assert right.config == left.config.with_changes(causal_mask=False)
     visitor.press("run_stop")
     visitor.go("train")
-    assert visitor.run is left  # the left run is the one that is looked at
+    assert visitor.run is left  # Watch shows the left run
     visitor.press("run_start").until("training").press("race_start")
     running, other = racers(visitor)
     assert running.turns is other.turns is not None
     visitor.press("run_stop")
 
 
-def test_a_run_of_the_list_is_shown_beside_the_one_on_the_screen(ended):
+def test_a_run_from_the_list_is_shown_beside_the_run_on_the_screen(ended):
     first = ended.run
     ended.set("seed", 8).press("run_start")
     second = ended.once(lambda: ended.run is not first).until("finished").run
@@ -107,7 +107,7 @@ def test_a_run_of_the_list_is_shown_beside_the_one_on_the_screen(ended):
     assert "Seed 8 → 0 · other batches" in ended.player["race"]["says"]
 
 
-def test_a_value_that_cannot_be_is_answered_in_place_and_nothing_is_started(ended):
+def test_an_impossible_value_is_refused_in_place_and_nothing_is_started(ended):
     before = len(REGISTRY.listed())
     ended.set("race_setting", "n_heads").set("race_value_n_heads", 3).press("race_start")
     assert ended.at.session_state["page"] == "Watch"
@@ -115,7 +115,7 @@ def test_a_value_that_cannot_be_is_answered_in_place_and_nothing_is_started(ende
     assert len(REGISTRY.listed()) == before
 
 
-def test_who_opens_the_link_of_a_race_sees_both_runs_and_commands_none(visit, ended):
+def test_a_visitor_who_opens_the_link_of_a_race_sees_both_runs_and_controls_neither(visit, ended):
     ended.set("race_setting", "seed").set("race_value_seed", 5).press("race_start")
     left, right = racers(ended)
     viewer = visit({"run": left.id, "race": right.id, "clock": "seconds"}, page="race")
@@ -128,13 +128,13 @@ def test_who_opens_the_link_of_a_race_sees_both_runs_and_commands_none(visit, en
     assert viewer.at.query_params["race"] in (right.id, [right.id])
 
 
-def test_a_link_whose_other_run_is_gone_says_so_and_offers_a_prepared_race(visit, ended):
+def test_a_link_to_a_race_with_a_missing_run_reports_it_and_offers_a_prepared_race(visit, ended):
     visitor = visit({"run": ended.run.id, "race": "x" * 22}, page="race")
     assert visitor.says("no longer on this server")
     assert visitor.player["race"]["names"] == ["causal mask on", "causal mask off"]
 
 
-def test_the_clock_that_is_chosen_decides_who_is_behind_and_stands_in_the_link(visit):
+def test_the_chosen_clock_decides_which_run_is_behind_and_is_in_the_link(visit):
     visitor = visit(LONG).press("race_start")
     left, _ = racers(visitor)
     assert not left.turns.by_seconds
@@ -147,7 +147,7 @@ def test_the_clock_that_is_chosen_decides_who_is_behind_and_stands_in_the_link(v
     visitor.press("run_stop")
 
 
-def test_a_word_is_tracked_by_both(visit):
+def test_a_typed_word_is_tracked_by_both_runs(visit):
     visitor = visit(LONG).press("race_start")
     left, right = racers(visitor)
     visitor.set("own_word", "otter").look()
@@ -155,7 +155,7 @@ def test_a_word_is_tracked_by_both(visit):
     visitor.press("run_stop")
 
 
-def test_as_many_runs_as_a_visitor_may_have_are_refused_in_words(visit, monkeypatch):
+def test_a_race_beyond_the_limit_of_runs_per_visitor_is_refused_with_a_message(visit, monkeypatch):
     visitor = visit(LONG).press("run_start").until("training")
     monkeypatch.setattr(type(REGISTRY.limits), "per_visitor", 1, raising=False)
     monkeypatch.setitem(REGISTRY.limits.__dict__, "per_visitor", 1)
@@ -166,7 +166,7 @@ def test_as_many_runs_as_a_visitor_may_have_are_refused_in_words(visit, monkeypa
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_every_setting_of_the_menu_changes_itself_alone(name):
+def test_each_setting_of_the_menu_changes_only_itself(name):
     other = {"d_model": 64, "n_heads": 2, "seed": 1, "dropout": 0.1, "label_smoothing": 0.1}.get(name)
     limit = RunConfig.limit_of(name)
     if other is None:
@@ -181,7 +181,7 @@ def test_every_setting_of_the_menu_changes_itself_alone(name):
 
 
 @pytest.mark.parametrize("change", [{"seed": 1}, {"batch_size": 32}, {"max_letters": 8}, {"task": "copy"}])
-def test_other_batches_are_called_so(change):
+def test_a_change_that_gives_other_batches_is_reported_as_such(change):
     one, other = completed(DEFAULT), completed(DEFAULT.with_changes(**change))
     assert differs_in(one, other).endswith("other batches")
     batches = [task_of(config).batch(config.seed, 3) for config in (one, other)]
@@ -190,7 +190,7 @@ def test_other_batches_are_called_so(change):
     ]
 
 
-def test_two_runs_with_the_same_settings_are_told_apart_by_their_side():
+def test_two_runs_with_the_same_settings_are_named_by_their_side():
     assert names_of(DEFAULT, DEFAULT) == ["left: seed 0", "right: seed 0"]
     assert differs_in(DEFAULT, DEFAULT) == "nothing differs · the same batches"
     etienne = RACES["Default against recipe etienne"]
@@ -198,7 +198,7 @@ def test_two_runs_with_the_same_settings_are_told_apart_by_their_side():
 
 
 @pytest.mark.parametrize("name", [name for name in RACES if "etienne" not in name])
-def test_the_runs_of_a_prepared_race_differ_in_one_setting_and_see_the_same_batches(name):
+def test_the_runs_of_a_prepared_race_differ_in_one_setting_and_train_on_the_same_batches(name):
     race = RACES[name]
     assert len(race.left.differences(race.right)) == 1
     assert race.left.train == race.right.train

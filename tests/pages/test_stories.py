@@ -1,4 +1,4 @@
-"""The page of stories, without a browser: what is listed, told, commanded, withheld and written."""
+"""The Stories page without a browser: the list, the telling, commands, hidden parts and the editor."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ command = "pause"
 
 @pytest.fixture
 def told(visit):
-    """The page on which the visitor tells that story."""
+    """The Stories page of a visitor who tells the story in FILE."""
     return visit({"story": packed(FILE)}, page="stories")
 
 
 def move(visitor, at, shown=()):
-    """What the browser sends after a key."""
+    """Send what the browser sends after a key press."""
     return visitor.tell({"at": at, "shown": list(shown), "recorded": [], "by": "a page"})
 
 
@@ -62,7 +62,7 @@ def runs_of(visitor):
     return {name: REGISTRY.get(one["run"]) for name, one in visitor.player["story"]["runs"].items()}
 
 
-def test_the_list_has_the_stories_that_ship_the_tour_first_and_those_of_the_folder(
+def test_the_list_has_the_built_in_stories_with_the_tour_first_and_those_of_the_folder(
     visit, tmp_path, monkeypatch
 ):
     (tmp_path / "mine.toml").write_text(FILE)
@@ -76,7 +76,7 @@ def test_the_list_has_the_stories_that_ship_the_tour_first_and_those_of_the_fold
     assert [error for error in visitor.errors if error.startswith("broken.toml: Line 5, beat 1")]
 
 
-def test_commands_are_obeyed_once_each_in_order_however_the_screen_goes_to_and_fro(told):
+def test_each_command_runs_once_and_in_order_even_if_the_teller_moves_back_and_forth(told):
     run = runs_of(told)["small"]
     assert run.view.state == "idle"
     move(told, 1)
@@ -92,7 +92,7 @@ def test_commands_are_obeyed_once_each_in_order_however_the_screen_goes_to_and_f
     run.stop().result(10)
 
 
-def test_whatever_a_visitor_sends_the_teller_stands_at_a_beat_of_the_story(told):
+def test_forged_messages_leave_the_teller_at_a_beat_of_the_story(told):
     for sent in (
         {"at": 10**30},
         {"at": -5},
@@ -110,7 +110,7 @@ def test_whatever_a_visitor_sends_the_teller_stands_at_a_beat_of_the_story(told)
         assert len(at["by"]) <= 20, sent
 
 
-def test_a_row_is_withheld_until_its_beat_has_shown_it(told):
+def test_a_row_is_hidden_until_its_beat_has_shown_it(told):
     withheld = told.player["story"]["runs"]["small"]["hidden"]
     assert withheld
     move(told, 2)
@@ -119,7 +119,7 @@ def test_a_row_is_withheld_until_its_beat_has_shown_it(told):
     assert told.player["story"]["runs"]["small"]["hidden"] == ""
 
 
-def test_of_a_recording_all_that_follows_its_moment_is_withheld_until_it_is_guessed():
+def test_later_steps_of_a_recording_are_hidden_until_their_beat_has_shown_them():
     story = named("class")
     place = next(i for i, beat in enumerate(story.beats) if beat.hides == "later")
     (hidden,) = hides_of(story, "recorded", frozenset())
@@ -128,7 +128,7 @@ def test_of_a_recording_all_that_follows_its_moment_is_withheld_until_it_is_gues
     assert all(one.after < 0 for one in hides_of(story, "reverse", frozenset({place})))
 
 
-def test_a_viewer_follows_and_commands_nothing(told, visit):
+def test_a_viewer_follows_the_teller_and_controls_nothing(told, visit):
     run = runs_of(told)["small"]
     move(told, 1)
     viewer = visit({"story": packed(FILE), "run": run.id}, page="stories")
@@ -141,7 +141,7 @@ def test_a_viewer_follows_and_commands_nothing(told, visit):
     run.stop().result(10)
 
 
-def test_told_with_a_run_of_another_depth_it_says_which_beats_do_not_fit(visit):
+def test_a_story_told_with_a_run_of_another_depth_reports_the_beats_that_do_not_fit(visit):
     deep = FILE + '\n[[beat]]\nsays = "Deep."\nhead = "decoder.1.cross.1"\n'
     visitor = visit(TINY).press("run_start").until("finished")
     other = visit(
@@ -156,7 +156,7 @@ def test_told_with_a_run_of_another_depth_it_says_which_beats_do_not_fit(visit):
         named("~???")
 
 
-def test_what_is_on_the_screen_becomes_a_beat_of_a_story_that_can_be_read(visit):
+def test_add_beat_turns_the_screen_into_a_beat_of_a_valid_story(visit):
     visitor = visit(TINY).press("run_start").until("finished")
     visitor.press("add_beat")
     visitor.press("add_beat")

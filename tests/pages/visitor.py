@@ -1,4 +1,4 @@
-"""A visitor of the app without a browser: opens a page, presses, types, and reads what stands there."""
+"""A visitor of the app without a browser: opens pages, presses buttons, types, and reads the page."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ KEYS = [
     *("tokenizer_kind", "decoding", "learning_rate", "label_smoothing", "dropout", "goal", "device"),
     *("recipe", "topology", "as_published", "precision", "cuda_graphs", "threads"),
 ]
-"""Widgets of the settings of a task on words."""
+"""Keys of the settings widgets of a task on words."""
 
 
 @dataclass
 class Drawn:
-    """What a live figure was given to draw."""
+    """The data that a live figure was given to draw."""
 
     data: list[dict[str, Any]]
     layout: dict[str, Any]
-    """What stays the same, from the picture's JSON."""
+    """The part that does not change, from the figure's JSON."""
     changing: dict[str, Any]
     arrays: dict[str, np.ndarray]
-    """Unpacked as the browser does it."""
+    """Unpacked as in the browser."""
     step: int
 
     @property
@@ -48,22 +48,22 @@ class Drawn:
 
 
 def unpacked(packed: dict[str, Any]) -> np.ndarray:
-    """What the browser makes of packed numbers."""
+    """Unpack numbers as the browser does."""
     values = np.frombuffer(base64.b64decode(packed["b"]), dtype="<f4").astype(float)
     return values.reshape(packed["shape"]) if "shape" in packed else values
 
 
 def unescaped(markdown: str) -> str:
-    """What a person reads where Markdown has a sign escaped."""
+    """Return Markdown without its escapes, as a visitor reads it."""
     return re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", markdown)
 
 
 class Visitor:
-    """One browser session: opens the app by a link, presses, types, and reads the page."""
+    """One browser session: opens the app from a link, presses buttons, types, and reads the page."""
 
     def __init__(self, link: dict[str, Any], session: dict[str, Any], page: str = "train") -> None:
         self.at = AppTest.from_file(str(APP), default_timeout=60)
-        if page != "train":  # that one has no name in the address
+        if page != "train":  # Watch has no name in the address
             self.at.switch_page(f"{page}.py")
         for name, value in link.items():
             self.at.query_params[name] = str(value)
@@ -71,12 +71,12 @@ class Visitor:
             self.at.session_state[name] = value
         known = REGISTRY.get(str(link.get("run")))
         self.look()
-        if self.run is not None and self.run is not known:  # its untrained model may come after the page
+        if self.run is not None and self.run is not known:  # its untrained model may be built after the page
             assert self.run.ready.wait(60)
             self.look()
 
     def look(self) -> Visitor:
-        """One pass of the page; none may end in an exception."""
+        """Run the page once; an exception on it fails the test."""
         return self._pass()
 
     def press(self, key: str) -> Visitor:
@@ -111,13 +111,13 @@ class Visitor:
         return self.look()
 
     def send(self, key: str, event: str, value: Any) -> Visitor:
-        """An event of a component's half in the browser, such as a click on a picture."""
+        """Send an event from the browser part of a component, such as a click on a picture."""
         message = json.dumps([{"event": event, "value": value}])
         name = f"$$STREAMLIT_INTERNAL_KEY_{self._component(key).id}__events"
         return self._answer(WidgetState(id=name, json_trigger_value=message))
 
     def tell(self, chosen: Any) -> Visitor:
-        """What the player's half in the browser says is chosen: anything at all, as any client can."""
+        """Send a choice from the browser part of the player: any value at all, as any client can."""
         state = json.dumps({"chosen": chosen})
         return self._answer(WidgetState(id=self._component("player").id, json_value=state))
 
@@ -173,7 +173,7 @@ class Visitor:
 
     @property
     def run(self) -> Run | None:
-        """The run or draft that this visitor looks at."""
+        """The run or draft on this visitor's screen."""
         state = self.at.session_state
         return REGISTRY.get(
             next((state[name] for name in ("run", "draft") if name in state and state[name]), None)
@@ -181,19 +181,19 @@ class Visitor:
 
     @property
     def player(self) -> dict[str, Any]:
-        """What the player, or the step control of another page, is given."""
+        """The data given to the player, or to the step control of another page."""
         return json.loads(self._component("player").json)
 
     @property
     def news(self) -> dict[str, Any]:
-        """What those are told who look at the run that the player shows."""
+        """The news that viewers of the run in the player receive."""
         channel = Channel(find(self.player["run"]))
         channel.look(1)
         return json.loads(channel.now.said)
 
     @property
     def link(self) -> dict[str, str]:
-        """The page's address, to be opened by someone else."""
+        """The parameters of the page's address, for another visitor to open."""
         return {
             name: value if isinstance(value, str) else value[0]
             for name, value in self.at.query_params.items()
@@ -201,13 +201,13 @@ class Visitor:
 
     @property
     def keys(self) -> set[str]:
-        """Of everything that can be pressed, typed into or chosen from."""
+        """Keys of all widgets that can be pressed, typed into or chosen from."""
         kinds = ("button", "selectbox", "number_input", "text_input", "button_group", "toggle")
         return {element.key for kind in kinds for element in self.at.get(kind)}
 
     @property
     def texts(self) -> list[str]:
-        """What stands on the page, as a person reads it."""
+        """The texts on the page, as a visitor reads them."""
         kinds = ("markdown", "caption", "html", "info", "warning", "error")
         return [
             element.value if kind == "html" else unescaped(element.value)
@@ -243,7 +243,7 @@ class Visitor:
         return self.at.session_state[key]
 
     def drawn(self, key: str) -> Drawn:
-        """What the live figure of this key shows."""
+        """Return the data of the live figure with this key."""
         message = json.loads(self._component(key).json)
         arrays = {name: unpacked(packed) for name, packed in message["arrays"].items()}
         spec = json.loads(message["spec"])
@@ -251,5 +251,5 @@ class Visitor:
 
 
 def formulas(visitor: Visitor) -> list[str]:
-    """Below the picture of the model: with symbols, and with the numbers of the cell that is kept."""
+    """Return the formulas below the picture of the model: with symbols, and with the kept cell's numbers."""
     return [one.value.strip("$\n") for one in visitor.at.latex]

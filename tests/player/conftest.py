@@ -1,4 +1,4 @@
-"""A run as a player has it: something was taken away in its middle, and a word asked; and pairs of signs."""
+"""A run for the tests of the player, with interventions and a word added midway; and pairs with markup."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CONFIG = RunConfig(
 TAKEN = Interventions(
     ablated=(("decoder.1.cross", 2),), blocked=(Block(site="decoder.0.cross", head=0, row=1, column=3),)
 )
-"""Taken away at step 14; the word ox is asked there too."""
+"""Interventions made at step 14; the word ox is added then too."""
 SIGNS = "<zqx> &zqx;"
 PAIRS = tuple(
     (f"The {color} {SIGNS} sees {n} {thing}s.", f"Le {SIGNS} {color} voit {n} {thing}s.")
@@ -37,7 +37,7 @@ PAIRS = tuple(
 
 @pytest.fixture(scope="session")
 def recorded(changed_midway: Callable[..., RunView]) -> RunView:
-    """Reversing words, every step recorded; from step 14 on without a head and a look, with one more word."""
+    """Reversed words, every step recorded; from step 14 on with a head off, a cell blocked, another word."""
     view = changed_midway(Run(CONFIG, words=("banana", "cat")), 14, TAKEN, "ox")
     moments = (Moment(7, "drop", "the loss <fell>"), *view.moments)
     return replace(view, moments=tuple(sorted(moments, key=lambda one: one.step)))
@@ -45,12 +45,12 @@ def recorded(changed_midway: Callable[..., RunView]) -> RunView:
 
 @pytest.fixture
 def untrained(recorded: RunView) -> Frame:
-    """Its first frame."""
+    """The first frame of the run."""
     return recorded.frames[0]
 
 
 def said(document: Any) -> Iterator[str]:
-    """Every text of plain data; of the specification of a figure those inside, and no key."""
+    """Yield every text in plain data, including those in the specification of a figure, but no keys."""
     if isinstance(document, str):
         if document.startswith('{"data"'):
             yield from said(json.loads(document))

@@ -1,4 +1,4 @@
-"""A player that follows a run, and what an index says in words: for the tests of both."""
+"""Helpers of the index tests: a player that follows a run, and a check of an index against its frames."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from transformer.recording.metrics import COLUMNS, Metrics
 
 
 def sent(document):
-    """As it comes out of a browser's JSON.parse."""
+    """Return a document as a browser's JSON.parse does."""
     return json.loads(json.dumps(document, allow_nan=False))
 
 
 def renewed(index, news, version):
-    """What a player makes of its index and what is new; as `renew` in sources.js does it."""
+    """Apply news to the index of a player, as `renew` in sources.js does."""
     index = dict(index)
     for name, fresh in news.items():
         if name == "looks":
@@ -44,7 +44,7 @@ def grown(before, fresh):
 
 
 class Follower:
-    """A player that fetches the index once, and from then on is told what is new."""
+    """A player that fetches the whole index, and from then on receives news."""
 
     def __init__(self, config, look_for=""):
         self.made = Index(config, look_for)
@@ -52,7 +52,7 @@ class Follower:
         self.fetched = self.told = 0
 
     def see(self, view):
-        """Follow to a view; returns whether there was anything new."""
+        """Follow to a view; return whether anything was new."""
         if not self.made.update(view):
             return False
         whole = sent(self.made.whole(view))
@@ -61,13 +61,13 @@ class Follower:
         else:
             self.index = renewed(self.index, sent(self.made.news), self.made.version)
             self.told += 1
-        # But for the addresses of chunks, which a player fetches when it misses one.
+        # Except for the names of chunks, which a player fetches when it lacks one.
         assert self.index | {"chunks": None} == whole | {"chunks": None}
         return True
 
 
 def grows(view):
-    """A run as it was after each step: the views that its records make one after the other."""
+    """Yield the view of a run after each step, built from its records."""
     rows = list(zip(*view.metrics.columns(*COLUMNS), strict=True))
     frames = Frames(aim=view.frames[-1].aim)
     first, *others = together(view.frames.records)
@@ -90,7 +90,7 @@ def grows(view):
 
 
 def together(records):
-    """Records in the order in which they were made; maps step by step, those of all words at once."""
+    """Yield records in the order in which they were made: maps step by step, those of all words together."""
     for are_chunks, some in groupby(records, lambda one: isinstance(one, Chunk)):
         if not are_chunks:
             yield list(some)
@@ -103,21 +103,21 @@ def together(records):
 
 
 def in_words(index, segment):
-    """A segment with its texts instead of their places."""
+    """Return a segment with its texts in place of their indices."""
     texts = index["texts"]
     places = {name: texts[segment[name]] for name in ("right", "lengths", "samples")}
     return segment | places | {"outputs": {word: texts[at] for word, at in segment["outputs"].items()}}
 
 
 def segment_of(index, step):
-    """The segment that a step stands in."""
+    """Return the segment that contains a step."""
     begins = [segment["from"] for segment in index["segments"]]
     assert begins == sorted(set(begins))
     return in_words(index, index["segments"][bisect_right(begins, step) - 1])
 
 
 def tells_every_frame(view, index):
-    """Whether it says of every recorded step what the frame of that step says."""
+    """Check that the index describes every recorded step as the frame of that step does."""
     task = view.config.train.task
     assert index["steps"] == list(view.frames.steps)
     for step in view.frames.steps:

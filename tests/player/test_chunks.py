@@ -1,4 +1,4 @@
-"""Chunks as a browser reads them, by a decoder of our own, and what stays while their steps are drawn."""
+"""Chunks as a browser reads them, through an independent decoder, and the looks that their steps share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from transformer.runs.run import Run
 
 
 def decoded(data):
-    """The facts of a chunk and the codes of each site, (N, H, Q, K)."""
+    """Return the facts of a chunk and the codes of each site, (N, H, Q, K)."""
     line, _, numbers = data.partition(b"\n")
     facts, left = json.loads(line), np.frombuffer(numbers, "<u2").astype(np.int64)
     codes = {}
@@ -30,7 +30,7 @@ def decoded(data):
 
 
 def with_any_codes(chunk):
-    """The same chunk with any codes whatever: differences over the whole range, both ways."""
+    """Return the chunk with random codes: differences over the whole range, in both directions."""
     rng = np.random.default_rng(1)
     maps = {
         site: rng.choice([0, 1, 300, ONE, BLOCKED], size=codes.shape).astype(np.uint16)
@@ -40,25 +40,25 @@ def with_any_codes(chunk):
 
 
 def copied(chunk):
-    """Equal in everything, and another in memory."""
+    """Return an equal chunk with arrays of its own."""
     maps = {site: codes.copy() for site, codes in chunk.maps.items()}
     return replace(chunk, maps=maps, predicted=chunk.predicted.copy())
 
 
 @pytest.fixture
 def chunk(recorded):
-    """Of "cat", over the steps before anything was taken away."""
+    """The chunk of "cat" before any intervention."""
     return joined([one for one in recorded.frames.chunks_of("cat") if not one.interventions])
 
 
 @pytest.fixture
 def changed(recorded):
-    """Of "cat", after a head and a look were taken away."""
+    """The chunk of "cat" after a head was switched off and a cell blocked."""
     return joined([one for one in recorded.frames.chunks_of("cat") if one.interventions])
 
 
 @pytest.mark.parametrize("places", [None, [0], [3], [0, 1, 2], [1, 4, 5], [5, 2, 0]])
-def test_the_codes_of_the_chosen_steps_come_back_whatever_they_are(chunk, places):
+def test_decoding_returns_the_codes_of_the_chosen_steps_whatever_they_are(chunk, places):
     for one in (chunk, with_any_codes(chunk)):
         before = copied(one)
         facts, codes = decoded(encoded(one, places))
@@ -67,10 +67,10 @@ def test_the_codes_of_the_chosen_steps_come_back_whatever_they_are(chunk, places
         assert list(codes) == list(one.axes) == list(one.maps)
         for site, found in codes.items():
             np.testing.assert_array_equal(found, before.maps[site][chosen])
-            np.testing.assert_array_equal(one.maps[site], before.maps[site])  # the recording stays
+            np.testing.assert_array_equal(one.maps[site], before.maps[site])  # the recording is unchanged
 
 
-def test_every_recorded_step_of_every_word_is_in_what_a_browser_reads(recorded):
+def test_a_browser_reads_every_recorded_step_of_every_word(recorded):
     for word in recorded.frames.words:
         read = {}
         for chunk in recorded.frames.chunks_of(word):
@@ -85,8 +85,8 @@ def test_every_recorded_step_of_every_word_is_in_what_a_browser_reads(recorded):
                 np.testing.assert_allclose(frame.map(frame.row_of(word), site), weights, atol=1e-6)
 
 
-def test_wrong_predictions_are_told_of_each_step_with_what_the_row_would_write(chunk):
-    """The decoder writes t, a, c and [EOS] to "cat"."""
+def test_each_step_lists_its_wrong_predictions_with_the_predicted_token(chunk):
+    """The right tokens for "cat" are t, a, c and [EOS]."""
     vocabulary = ("t", "a", "c", "[EOS]", "<x>")
     predicted = np.array([[0, 1, 2, 3], [0, 0, 2, 3], [4, 1, 2, 0]], dtype=np.uint16)
     three = replace(chunk.only({*chunk.steps[:3]}.__contains__), vocabulary=vocabulary, predicted=predicted)
@@ -94,7 +94,7 @@ def test_wrong_predictions_are_told_of_each_step_with_what_the_row_would_write(c
     assert decoded(encoded(three, [2, 0]))[0]["wrong"] == [{"0": "&lt;x&gt;", "3": "t"}, {}]
 
 
-def test_where_nobody_knows_the_answer_nothing_is_wrong(chunk):
+def test_no_prediction_is_wrong_where_the_answer_is_unknown(chunk):
     asked = replace(chunk, word=replace(chunk.word, answer=None, written_at=3))
     assert decoded(encoded(asked))[0]["wrong"] == []
     assert json.loads(look_of(asked)[1])["fed"] == "free-running"
@@ -102,11 +102,11 @@ def test_where_nobody_knows_the_answer_nothing_is_wrong(chunk):
     assert json.loads(look_of(chunk)[1])["fed"] == "teacher-forced"
 
 
-# A look.
+# Looks: what all steps of a chunk share.
 
 
 def kinds_of(chunk):
-    """Each kind of attention of a look, with its sites and their axes."""
+    """Yield the figures of each kind of attention of a look, with its sites and their axes."""
     look = json.loads(look_of(chunk)[1])
     for kind, figures in look["kinds"].items():
         sites = [site for site, one in chunk.axes.items() if one.kind == kind]
@@ -115,8 +115,8 @@ def kinds_of(chunk):
         yield figures, sites, axes
 
 
-def test_one_head_is_drawn_as_on_a_page_that_does_not_move(chunk, changed):
-    """With the labels that a player puts there, and a trace for cells that are blocked by hand."""
+def test_one_head_is_drawn_as_in_a_still_figure(chunk, changed):
+    """With the labels that a player adds, and a trace for cells that are blocked by hand."""
     for one, taken in ((chunk, False), (changed, True)):
         for figures, sites, axes in kinds_of(one):
             sides = one.axes[sites[0]]
@@ -129,7 +129,7 @@ def test_one_head_is_drawn_as_on_a_page_that_does_not_move(chunk, changed):
             assert marks == still.layout["yaxis2.ticktext"]
 
 
-def test_all_heads_are_drawn_as_on_a_page_that_does_not_move(chunk, changed):
+def test_all_heads_are_drawn_as_in_a_still_figure(chunk, changed):
     for one in (chunk, changed):
         for figures, sites, axes in kinds_of(one):
             weights = [one.weights(0)[site] for site in sites]
@@ -137,8 +137,8 @@ def test_all_heads_are_drawn_as_on_a_page_that_does_not_move(chunk, changed):
             assert figures["strip"] == still.spec
 
 
-def test_a_look_knows_the_gold_alignment_where_the_answer_reads_the_question(chunk):
-    """Row i writes letter i of "tac"; the letters of "cat" stand in columns 1 to 3."""
+def test_a_look_has_the_gold_alignment_only_for_attention_from_answer_to_question(chunk):
+    """Row i writes letter i of "tac"; the letters of "cat" are in columns 1 to 3."""
     kinds = json.loads(look_of(chunk)[1])["kinds"]
     assert list(kinds) == ["encoder", "decoder", "cross"]
     assert kinds["cross"]["gold"] == [[0, 3], [1, 2], [2, 1]]
@@ -150,7 +150,7 @@ def test_a_look_knows_the_gold_alignment_where_the_answer_reads_the_question(chu
     assert json.loads(look_of(nobody_knows)[1])["kinds"]["cross"]["gold"] == []
 
 
-def test_an_encoder_alone_reads_neither_the_answer_nor_its_own_output(tiny, make_run, until):
+def test_an_encoder_only_model_is_neither_teacher_forced_nor_free_running(tiny, make_run, until):
     run = make_run(tiny(topology="encoder-only", task="copy"), words=("cat",))
     until(lambda: run.view.frame)
     look = json.loads(look_of(run.view.frames.chunks_of("cat")[0])[1])
@@ -193,19 +193,19 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_another_content_has_another_name(chunk, change):
+def test_chunks_of_different_content_have_different_names(chunk, change):
     other = CHANGES[change](chunk)
     assert name_of(other) != name_of(chunk)
 
 
-def test_the_same_content_has_the_same_name(chunk):
+def test_chunks_of_equal_content_have_the_same_name(chunk):
     again = copied(chunk)
     assert again is not chunk
     assert name_of(again) == name_of(chunk)
     assert encoded(again) == encoded(chunk)
 
 
-def test_no_two_chunks_of_a_run_share_a_name_and_looks_are_shared_as_long_as_nothing_is_taken(recorded):
+def test_no_two_chunks_share_a_name_and_chunks_share_a_look_until_an_intervention(recorded):
     chunks = [one for word in recorded.frames.words for one in recorded.frames.chunks_of(word)]
     assert len({name_of(one) for one in chunks}) == len(chunks)
     looks = {(one.word.text, one.interventions != NOTHING): look_name(one) for one in chunks}
@@ -215,8 +215,8 @@ def test_no_two_chunks_of_a_run_share_a_name_and_looks_are_shared_as_long_as_not
         assert decoded(encoded(one))[0]["look"] == look_name(one)
 
 
-def test_names_are_the_same_in_another_process_and_after_a_restart(tiny):
-    """So that what a browser has kept is found again: the same training gives the same names."""
+def test_two_equal_trainings_give_chunks_the_same_names(tiny):
+    """This lets a browser find the chunks that it has cached."""
     names = []
     for _ in range(2):
         run = Run(tiny(), words=("frog", "ox"))
@@ -242,4 +242,4 @@ def test_markup_in_words_and_labels_is_escaped_wherever_a_look_draws_it(chunk, s
     assert len(drawn) > 40
     assert [text for text in drawn if "<zqx" in text or "&zqx" in text] == []
     facts, _ = decoded(encoded(replace(chunk, word=word, vocabulary=(signs,) * len(chunk.vocabulary))))
-    assert facts["wrong"] == [{}] * len(chunk.steps)  # it is what was expected
+    assert facts["wrong"] == [{}] * len(chunk.steps)  # the prediction is what was expected

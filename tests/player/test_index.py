@@ -1,4 +1,4 @@
-"""What a player is told of a run: as its frames say it, and kept whole by what is new alone."""
+"""The index that a player gets of a run: it describes each step as its frame does."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from transformer.recording.frames import Frames
 # Segments.
 
 
-def test_a_segment_says_of_every_recorded_step_what_its_frame_says(recorded):
-    """Through a head and a look that were taken away, and a word that came, at step 14."""
+def test_segments_describe_every_recorded_step_as_its_frame_does(recorded):
+    """At step 14 a head is switched off, a cell is blocked and a word is added."""
     index = sent(Index(recorded.config).whole(recorded))
     assert tells_every_frame(recorded, index)
     assert [moment["step"] for moment in index["moments"]] == [moment.step for moment in recorded.moments]
@@ -40,7 +40,7 @@ def test_a_segment_says_of_every_recorded_step_what_its_frame_says(recorded):
     assert "not asked yet" not in after["outputs"]["ox"]
 
 
-def test_a_head_that_is_off_is_not_lit_however_high_it_once_scored(recorded):
+def test_a_head_that_is_off_is_not_lit_however_high_its_score(recorded):
     measured = recorded.frames.measurements[-1]
     high = {
         site: scores | {"mirror": np.ones(3, dtype=np.float32)}
@@ -51,8 +51,8 @@ def test_a_head_that_is_off_is_not_lit_however_high_it_once_scored(recorded):
     assert lit == {"decoder.0.cross": [True, True, True], "decoder.1.cross": [True, True, False]}
 
 
-def test_a_word_that_training_draws_is_said_to_be_drawn_from_that_step_on(recorded):
-    """In the middle between two measurements, where nothing else changes."""
+def test_a_word_is_shown_as_drawn_from_the_step_on_at_which_training_draws_it(recorded):
+    """Step 33 is between two measurements, where nothing else changes."""
     records = [
         replace(one, drawn_at=33) if isinstance(one, Chunk) and one.steps[-1] >= 33 else one
         for one in recorded.frames.records
@@ -65,14 +65,14 @@ def test_a_word_that_training_draws_is_said_to_be_drawn_from_that_step_on(record
     assert "<small>step 33</small>" in segment_of(index, 34)["outputs"]["cat"]
 
 
-def test_where_steps_are_thinned_out_the_next_that_stays_tells_of_the_change(recorded):
+def test_where_steps_are_thinned_the_next_kept_step_shows_the_change(recorded):
     frames = recorded.frames.thinned({0, 40}, recorded.frames.nbytes // 6)
     assert len(frames) < len(recorded.frames)
     view = replace(recorded, frames=frames)
     assert tells_every_frame(view, sent(Index(CONFIG).whole(view)))
 
 
-def test_texts_stand_once_however_often_they_are_said(recorded):
+def test_each_text_is_stored_once_however_often_it_is_used(recorded):
     index = Index(CONFIG).whole(recorded)
     texts = index["texts"]
     assert len(set(texts)) == len(texts)
@@ -86,7 +86,7 @@ def test_texts_stand_once_however_often_they_are_said(recorded):
 # The rest of an index.
 
 
-def test_an_index_is_json_and_names_every_chunk_and_every_look_that_a_player_may_meet(recorded):
+def test_an_index_is_json_and_names_every_chunk_and_every_look_that_a_player_may_need(recorded):
     index = sent(Index(CONFIG).whole(recorded))
     assert list(index["chunks"]) == index["words"] == ["banana", "cat", "ox"]
     for word, entries in index["chunks"].items():

@@ -1,4 +1,4 @@
-"""What is new of a run: told step by step, it makes the same index as telling all at once."""
+"""News of a run: applied step by step, they give the same index as one made at once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def at_once(monkeypatch):
 # News.
 
 
-def test_what_is_new_makes_the_index_of_the_version_before_that_of_this_one(recorded):
+def test_news_turn_the_index_of_the_previous_version_into_that_of_the_present_one(recorded):
     follower, versions = Follower(CONFIG), []
     for view in grows(recorded):
         if follower.see(view):
@@ -47,14 +47,14 @@ def test_what_is_new_makes_the_index_of_the_version_before_that_of_this_one(reco
     index = follower.index
     assert [in_words(index, one) for one in index["segments"]] == [
         in_words(whole, one) for one in whole["segments"]
-    ]  # as if it had been made at once
+    ]  # as if made at once
     made_here = ("version", "texts", "segments", "chunks")
     assert {n: v for n, v in index.items() if n not in made_here} == {
         n: v for n, v in whole.items() if n not in made_here
     }
 
 
-def test_a_run_that_is_watched_while_it_trains_is_told_whole(tiny, make_run, until):
+def test_a_player_that_watches_a_run_train_receives_all_of_it(tiny, make_run, until):
     run = make_run(tiny(steps=50, evaluate_every=15), words=("frog", "cat"))
     until(lambda: run.view.frame)
     follower, asked = Follower(run.config), threading.Event()
@@ -75,8 +75,8 @@ def test_a_run_that_is_watched_while_it_trains_is_told_whole(tiny, make_run, unt
     assert follower.fetched == 2  # at first, and with the word
 
 
-def test_news_are_small_where_a_step_is_new_alone(recorded):
-    """A whole one has some kilobytes a step; curves grow by a point a line."""
+def test_news_are_small_where_only_a_step_is_new(recorded):
+    """A whole index has some kilobytes per step; curves grow by a point per line."""
     index = Index(CONFIG)
     small = []
     for view in grows(recorded):
@@ -84,14 +84,14 @@ def test_news_are_small_where_a_step_is_new_alone(recorded):
             small.append(view.frames.steps[-1])
             n = len(view.frames.steps)
             assert index.news["steps"] == {"from": n - 1, "more": [n - 1]}
-            if "moments" not in index.news:  # they stand upon the curves
+            if "moments" not in index.news:  # moments are drawn on the curves
                 assert set(index.news) == {"steps", "losses", "seconds", "curves", "mass"}
                 assert "spec" not in index.news["curves"]
                 assert len(json.dumps(index.news)) < 3_000
     assert {22, 25, 38} <= set(small)
 
 
-def test_a_word_less_or_more_and_thinning_are_told_by_fetching_all(recorded):
+def test_a_player_fetches_the_whole_index_after_a_word_is_added_or_removed_and_after_thinning(recorded):
     index = Index(CONFIG)
     frames = recorded.frames.without("ox")
     fewer = replace(recorded, frames=frames)
@@ -99,7 +99,7 @@ def test_a_word_less_or_more_and_thinning_are_told_by_fetching_all(recorded):
     ox = [one for one in recorded.frames.records if isinstance(one, Chunk) and one.word.text == "ox"]
     for view in (
         replace(recorded, frames=frames.extended(ox)),  # another word
-        fewer,  # a word gone
+        fewer,  # a word removed
         replace(recorded, frames=frames.thinned({0, 40}, frames.nbytes // 4)),
     ):
         version = index.version
@@ -108,7 +108,7 @@ def test_a_word_less_or_more_and_thinning_are_told_by_fetching_all(recorded):
         assert tells_every_frame(view, sent(index.whole(view)))
 
 
-def test_the_past_of_a_word_that_came_later_is_told_as_it_comes(recorded):
+def test_the_past_of_a_word_added_later_arrives_as_news(recorded):
     ox = [one for one in recorded.frames.records if isinstance(one, Chunk) and one.word.text == "ox"]
     late = [one for one in ox if one.steps[0] >= 14]
     early = [one for one in ox if one.steps[-1] < 14]
@@ -123,7 +123,7 @@ def test_the_past_of_a_word_that_came_later_is_told_as_it_comes(recorded):
     assert tells_every_frame(replace(recorded, frames=frames), follower.index)
 
 
-def test_looks_of_words_that_are_gone_are_not_kept(recorded):
+def test_looks_of_removed_words_are_not_kept(recorded):
     index = Index(CONFIG)
     index.update(recorded)
     fewer = replace(recorded, frames=recorded.frames.without("ox"))
@@ -132,7 +132,7 @@ def test_looks_of_words_that_are_gone_are_not_kept(recorded):
     assert set(index.whole(fewer)["looks"]) == names
 
 
-def test_where_nothing_is_new_there_is_no_version(recorded):
+def test_there_is_no_new_version_where_nothing_is_new(recorded):
     index = Index(CONFIG)
     assert index.update(recorded)
     assert not index.update(recorded)
@@ -140,7 +140,7 @@ def test_where_nothing_is_new_there_is_no_version(recorded):
     assert index.version == 1
 
 
-def test_steps_alone_wait_for_the_others_and_what_else_is_new_does_not(recorded, monkeypatch):
+def test_news_of_steps_alone_are_delayed_and_other_news_are_not(recorded, monkeypatch):
     monkeypatch.setattr(module, "CURVES_SECONDS", 1.0)
     clock = [100.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
@@ -161,7 +161,7 @@ def test_steps_alone_wait_for_the_others_and_what_else_is_new_does_not(recorded,
     assert index.update(measured)
 
 
-def test_a_moment_that_comes_between_others_is_put_there(recorded):
+def test_a_moment_found_late_is_inserted_in_order_of_step(recorded):
     follower = Follower(CONFIG)
     first, *others = recorded.moments
     follower.see(replace(recorded, moments=tuple(others)))
@@ -175,7 +175,7 @@ def test_a_moment_that_comes_between_others_is_put_there(recorded):
 
 @pytest.fixture(scope="module")
 def of_signs():
-    """The view of a run on pairs that are full of signs, with a token blocked and a question of our own."""
+    """The view of a run on pairs full of markup, with a blocked token and an added question."""
     from transformer.runs.run import Run
 
     own = keep(OwnPairs(capped(Reading(PAIRS, "TSV, 2 columns"), Caps())))
@@ -194,12 +194,12 @@ def of_signs():
     del own
 
 
-def test_markup_of_pairs_is_nowhere_in_what_becomes_html(of_signs, said):
-    """All of an index does, but words: they are the text of buttons, and keys."""
+def test_no_markup_of_pairs_gets_into_html(of_signs, said):
+    """All of an index becomes HTML except words, which are keys and the text of buttons."""
     index = sent(Index(of_signs.config).whole(of_signs))
     assert any("<" in word for word in index["words"])
     words = {probe.text for probe in of_signs.frame.probes}
-    assert set(segment_of(index, of_signs.step)["outputs"]) == words  # which are keys, as they are
+    assert set(segment_of(index, of_signs.step)["outputs"]) == words  # keys, which are not escaped
     drawn = [
         text
         for name, part in index.items()

@@ -1,4 +1,4 @@
-"""What a model wrote by itself: every letter marked by more than colour, and no markup let in."""
+"""Tables of free-running outputs: every letter is marked by more than colour, and markup is escaped."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PROBE = Probe(
 
 
 def row(frame, probe):
-    """The row of one probe in the table of outputs: its marks, and the text without any."""
+    """Return the table of outputs of one probe, as HTML and as text without tags."""
     table = outputs(replace(frame, probes=(probe,)), "cat")
     return table, re.sub("<[^>]*>", "", table)
 
@@ -58,18 +58,18 @@ def test_every_letter_of_an_output_is_marked_right_or_wrong_by_more_than_colour(
     assert ("✓" in text) == right
 
 
-def test_outputs_that_were_written_earlier_say_at_which_step(untrained):
+def test_outputs_that_were_written_earlier_show_their_step(untrained):
     now = replace(untrained, step=9, probes=(PROBE, replace(PROBE, text="owl", output_step=None)))
     assert outputs(now, "cat").startswith("<small>As written at step 0:</small>")
     assert "<small>owl</small><br><small>not asked yet</small></td>" in outputs(now, "cat")
     assert "As written" not in outputs(replace(now, step=0), "cat")
 
 
-def test_where_nobody_knows_the_answer_nothing_is_marked_wrong(untrained):
+def test_nothing_is_marked_wrong_where_the_answer_is_unknown(untrained):
     unknown = {"text": "a dog", "answer": None, "written_at": 12, "wanted": (), "right": False}
     table, text = row(untrained, replace(PROBE, **unknown, pieces=("un", " chien")))
     assert "? un chien" in text
-    assert "class='ok'" not in table  # nor right
+    assert "class='ok'" not in table  # nor marked right
     assert "✓" not in text
     assert "✗" not in text
     assert "the right answer is not known: the maps run over what the model wrote by itself" in table
@@ -86,7 +86,7 @@ def test_where_nobody_knows_the_answer_nothing_is_marked_wrong(untrained):
         ({"too_short": True}, "too short", "shorter than anything trained on"),
     ],
 )
-def test_what_training_knows_of_a_word_is_said_beside_it(untrained, changes, short, full):
+def test_whether_training_has_drawn_a_word_is_shown_beside_it(untrained, changes, short, full):
     table, text = row(untrained, replace(PROBE, **changes))
     assert short in text or full in text
     assert f"title='{full}'" in table
@@ -104,7 +104,7 @@ def test_samples_are_the_held_out_sentences_of_the_newest_evaluation(untrained):
     [
         ({3: (0, 40), 4: (20, 40), 12: (40, 40)}, "3 0% 4 50% 12 100%"),
         ({n: (n, 10) for n in range(1, 10)}, "1–3 20% 4–6 50% 7–9 80%"),
-        ({2: (999, 1000)}, "2 99%"),  # not all of them
+        ({2: (999, 1000)}, "2 99%"),  # 100% only if all are right
     ],
 )
 def test_words_right_by_length_are_shares_of_a_few_groups_of_lengths(untrained, lengths, expected):
@@ -112,18 +112,18 @@ def test_words_right_by_length_are_shares_of_a_few_groups_of_lengths(untrained, 
     assert re.sub("<[^>]*>", "", text) == f"right by length {expected}"
 
 
-def test_all_held_out_examples_everyday_words_and_scores_stand_beside_the_lengths(untrained):
+def test_held_out_examples_everyday_words_and_scores_are_shown_beside_the_lengths(untrained):
     known = replace(untrained.evaluation, by_length={3: (1, 2)}, live=(31, 200), right=151, total=1000)
     known = replace(known, everyday=(7, 9), bleu=12.34, chrf=30.25)
     text = re.sub("<[^>]*>", "", by_length(replace(untrained, evaluation=known)))
     assert text == ("right by length 3 50% all held-out 151 / 1,000 everyday words 7 / 9 BLEU 12.3 chrF 30.2")
 
 
-def test_without_lengths_nothing_is_said(untrained):
+def test_nothing_is_shown_without_lengths(untrained):
     assert by_length(replace(untrained, evaluation=replace(untrained.evaluation, by_length={}))) == ""
 
 
-def test_no_markup_gets_in_by_what_is_read_or_written(untrained):
+def test_markup_in_questions_and_outputs_is_escaped(untrained):
     probe = replace(PROBE, text=MARKUP, output=MARKUP, pieces=("<b>", "&"))
     known = replace(untrained.evaluation, samples=((MARKUP, MARKUP),))
     for said in (

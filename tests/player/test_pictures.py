@@ -1,4 +1,4 @@
-"""The curves of a run, and what its heads are called."""
+"""The curves of a run, and the roles of its heads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from transformer.player.index import drawn
 from transformer.player.pictures import ghost_of, listed, run_curves, score_picture
 
 
-def test_the_curves_are_the_run_s_numbers_up_to_its_end(recorded):
+def test_the_curves_are_the_numbers_of_the_run_up_to_its_end(recorded):
     picture = run_curves(recorded)
     figure = picture.figure()
     for name, column in (("training", "loss"), ("held-out", "held_out_loss"), ("free", "free_loss")):
@@ -23,7 +23,7 @@ def test_the_curves_are_the_run_s_numbers_up_to_its_end(recorded):
         np.testing.assert_allclose(trace["y"], known[measured], rtol=1e-6)
     assert figure["layout"]["xaxis"]["range"][1] == 40
     stopped = run_curves(replace(recorded, state="stopped", step=30))
-    assert stopped.figure()["layout"]["xaxis"]["range"][1] == 30  # it will take no more
+    assert stopped.figure()["layout"]["xaxis"]["range"][1] == 30  # no more steps follow
     going_on = run_curves(replace(recorded, state="training", planned=300))
     assert going_on.figure()["layout"]["xaxis"]["range"][1] == 300
 
@@ -31,13 +31,13 @@ def test_the_curves_are_the_run_s_numbers_up_to_its_end(recorded):
 @pytest.mark.parametrize(
     "draw", [run_curves, lambda view, marker: score_picture(view, "mirror", marker=marker)]
 )
-def test_a_line_stands_at_the_step_that_is_looked_at(recorded, draw):
+def test_a_line_marks_the_step_that_is_shown(recorded, draw):
     at = draw(recorded, marker=17).layout
     assert (at["shapes[0].x0"], at["shapes[0].x1"], at["shapes[0].visible"]) == (17, 17, True)
     assert draw(recorded, marker=None).layout["shapes[0].visible"] is False
 
 
-def test_scores_are_those_measured_of_every_head_that_has_them_unless_sites_are_named(recorded):
+def test_scores_are_drawn_for_every_head_that_has_them_or_for_the_given_sites(recorded):
     def lines(*asked):
         return {trace["name"]: trace for trace in score_picture(recorded, *asked).figure()["data"]}
 
@@ -52,7 +52,7 @@ def test_scores_are_those_measured_of_every_head_that_has_them_unless_sites_are_
         assert found[name]["y"] == scores
 
 
-def test_a_score_that_an_older_version_did_not_measure_begins_where_it_was_measured_first(recorded):
+def test_the_curve_of_a_score_begins_where_it_was_first_measured(recorded):
     first, *others = recorded.frames.measurements
     fewer = {site: {"entropy": scores["entropy"]} for site, scores in first.head_scores.items()}
     frames = recorded.frames.extended([replace(first, head_scores=fewer)])
@@ -61,12 +61,12 @@ def test_a_score_that_an_older_version_did_not_measure_begins_where_it_was_measu
     assert line["x"] == [one.step for one in others]
 
 
-def test_a_gap_is_none_and_a_number_has_five_places():
+def test_a_gap_is_none_and_a_number_has_five_decimals():
     assert listed(np.array([1.0, 0.123456789, -2e-9])) == [1.0, 0.12346, 0.0]
     assert listed(np.array([np.nan, 3.0])) == [None, 3.0]
 
 
-def test_the_ghost_of_a_run_is_its_curves_in_the_place_of_the_other(recorded):
+def test_the_ghost_of_a_run_is_its_curves_in_the_traces_of_the_previous_run(recorded):
     ghost, own = ghost_of(recorded), drawn(run_curves(recorded))["arrays"]
     assert {name: ghost[name] for name in ("0.x", "0.y")} == {"0.x": own["2.x"], "0.y": own["2.y"]}
     assert set(ghost) == {"0.x", "0.y", "1.x", "1.y"}
@@ -82,7 +82,7 @@ def test_the_ghost_of_a_run_is_its_curves_in_the_place_of_the_other(recorded):
         ("encoder.0", {"diagonal": 0.8, "first": 0.1}, "diagonal 0.80"),
     ],
 )
-def test_a_head_is_called_by_what_it_does_unless_it_is_switched_off(recorded, site, scores, said):
+def test_a_head_is_named_by_its_role_unless_it_is_switched_off(recorded, site, scores, said):
     frame = recorded.frames[0]
     known = frame.head_scores | {site: {name: np.array([0.0, score]) for name, score in scores.items()}}
     frame = replace(frame, step=1325, measurement=replace(frame.measurement, step=1325, head_scores=known))
@@ -95,7 +95,7 @@ def test_a_head_is_called_by_what_it_does_unless_it_is_switched_off(recorded, si
 
 
 @pytest.mark.parametrize(("focus", "said"), [(0.73, "in focus 0.73"), (0.49, "no clear pattern")])
-def test_a_head_that_may_look_at_anything_is_in_focus_from_the_same_threshold_on(recorded, focus, said):
+def test_where_focus_is_the_aim_a_head_is_in_focus_from_the_same_threshold_on(recorded, focus, said):
     frame, site = recorded.frames[0], "decoder.0.cross"
     scores = {name: np.array([0.0, score]) for name, score in {"focus": focus, "first": 0.2}.items()}
     measured = replace(frame.measurement, head_scores=frame.head_scores | {site: scores})

@@ -1,4 +1,4 @@
-"""What is said of a run: its numbers in plain words, marks that need no colour, and no markup let in."""
+"""Sentences about a run: its numbers in plain words, signs that need no colour, and escaped markup."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ SITE = "decoder.1.cross"
 
 @pytest.fixture
 def view(recorded):
-    """A run, to be changed as a test needs it."""
+    """The view of a run in training, which tests change as they need."""
     return replace(recorded, reason="", turned_at=None, state="training", step=140, planned=300)
 
 
 def mirror(frame, step, *scores, **more):
-    """A frame in which the heads of the last cross-attention have these mirror scores."""
+    """Return a frame in which the heads of the last cross-attention have these mirror scores."""
     head_scores = frame.head_scores | {SITE: {"mirror": list(scores)}}
     return replace(
         frame, step=step, measurement=replace(frame.measurement, step=step, head_scores=head_scores, **more)
@@ -56,13 +56,13 @@ def mirror(frame, step, *scores, **more):
         ({"state": "recorded", "seconds": 12.34}, "▷ <b>recorded</b> · step <b>{step}</b> / 300"),
     ],
 )
-def test_the_status_says_state_speed_and_time_left_and_leaves_the_step_to_the_player(view, changes, expected):
+def test_the_status_has_state_speed_and_time_left_and_a_placeholder_for_the_step(view, changes, expected):
     still = {"seconds": 0.0, "steps_per_second": 0.0, "pace": None, "every": 1}
     assert STEP == "{step}"
     assert status_line(replace(view, **still | changes)) == expected
 
 
-def test_a_run_that_waits_says_its_place_in_line(view):
+def test_the_status_of_a_waiting_run_shows_its_place_in_line(view):
     waits = replace(view, state="queued", seconds=0.0, pace=None, every=1)
     assert status_line(waits, (2, 3)) == (
         "◌ <b>queued</b> · waiting: place 2 of 3 · step <b>{step}</b> / 300"
@@ -89,12 +89,12 @@ def test_the_headline_names_the_head_that_turned_the_step_and_its_score(view, un
     ended = replace(turned, state="finished", reason="Goal reached & more.")
     assert headline(ended, frame, "").endswith(f"{first}. Goal reached &amp; more.")
     assert headline(turned, replace(frame, step=150), "").startswith(f"{said} (step 140).")
-    assert headline(turned, frame, "", later=True).startswith(f"{said} (step 140).")  # whatever comes next
+    assert headline(turned, frame, "", later=True).startswith(f"{said} (step 140).")  # for any later step
     lost = mirror(untrained, 140, 0.8, 0.3, 0.0, clearest=(SITE, 0))
     assert headline(turned, lost, "").endswith("Clear at step 120, and lost since.")
 
 
-def test_without_a_pattern_the_headline_says_how_far_it_is(view, untrained):
+def test_without_a_clear_pattern_the_headline_gives_the_highest_score_and_the_threshold(view, untrained):
     frame = mirror(untrained, 9, 0.1, 0.27, 0.2, clearest=(SITE, 1))
     assert headline(view, frame, "") == (
         "<b>No clear pattern.</b> The clearest head, decoder layer 2, head 2, puts 27% of its weight on "
@@ -114,29 +114,29 @@ def test_before_the_start_and_after_a_failure_the_headline_says_so(view, untrain
     assert "“&lt;b&gt;&amp;”" in unlearned("<b>&")
 
 
-def test_words_right_are_counted_with_the_step_at_which_they_were(untrained):
+def test_words_right_are_shown_with_the_step_of_their_evaluation(untrained):
     known = replace(untrained.evaluation, step=50, right=1, total=1000)
     said = words_right(
         replace(untrained, step=60, measurement=untrained.measurement, evaluation=known), "reverse"
     )
     assert "<b>1</b> / 1,000<small>words right, step 50</small>" in said
     assert "title='held-out words, at step 50'" in said
-    confirmed = replace(known, live=(31, 200), right=151)  # the large number is of as many words throughout
+    confirmed = replace(known, live=(31, 200), right=151)  # the large number is always out of as many words
     assert "<b>31</b> / 200" in words_right(replace(untrained, evaluation=confirmed), "reverse")
     said = words_right(replace(untrained, evaluation=known), "en-fr")
     assert "<small>right, step 50</small>" in said
     assert "held-out sentences" in said
 
 
-def test_a_past_step_is_told_by_its_clearest_head(untrained):
+def test_a_past_step_is_described_by_its_clearest_head(untrained):
     frame = mirror(untrained, 1140, 0.1, 0.83, 0.0, clearest=(SITE, 1))
     said = (
         "<b>Decoder layer 2, head 2 reads the word backwards:</b> 83% of its weight is on the mirrored letter"
     )
     assert looking_back(frame) == f"{said}."
-    # What holds for the steps after it is said with the step of its measurement.
+    # For later steps, the sentence names the step of the measurement.
     assert looking_back(frame, later=True) == f"{said} (step 1,140)."
-    # The head that stays framed, though another one is just above it.
+    # The framed head stays, though another has a slightly higher score.
     before = mirror(untrained, 15, 0.27, 0.28, 0.0, clearest=(SITE, 0))
     assert looking_back(replace(before, step=20)) == (
         "<b>No clear pattern.</b> The clearest head, decoder layer 2, head 1, puts 27% of its weight on "
@@ -144,7 +144,7 @@ def test_a_past_step_is_told_by_its_clearest_head(untrained):
     )
 
 
-def test_without_a_mask_it_is_said_what_may_be_read_by_the_numbers(changed_midway, tiny, make_run):
+def test_with_masks_off_sentences_give_the_accuracy_and_the_weight_on_padding(changed_midway, tiny, make_run):
     off = Interventions(masks=(("causal", False), ("padding", False)))
     config = tiny(steps=4)
     view = changed_midway(make_run(config, words=("banan", "cat")), 2, off)
@@ -164,6 +164,6 @@ def test_without_a_mask_it_is_said_what_may_be_read_by_the_numbers(changed_midwa
     ("word", "site", "head"),
     [("nobody", "encoder.0", 0), ("cat", "decoder.9", 0), ("cat", "encoder.0", 3), ("cat", "encoder.0", -1)],
 )
-def test_of_what_is_not_there_nothing_is_narrated(recorded, word, site, head):
+def test_nothing_is_narrated_for_an_unknown_word_site_or_head(recorded, word, site, head):
     assert narration(recorded.frame, word, site, head) == ""
     assert narration(recorded.frame, "cat", "encoder.0", 2) != ""

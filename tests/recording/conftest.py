@@ -1,4 +1,4 @@
-"""What the tests of recording share: a model looked at in every way, and the frames that come of it."""
+"""Fixtures of the recording tests: evaluations, a recorder for given words, and the frame of a model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def evaluation_fixture() -> Callable[..., Evaluation]:
 
 @pytest.fixture(scope="session")
 def recorder_of() -> Callable[[TrainState, Sequence[str]], Recorder]:
-    """Records a model; these words are tracked."""
+    """Return a recorder of a model that tracks these words."""
 
     def make(state: TrainState, words: Sequence[str]) -> Recorder:
         recorder = Recorder(state.model, state.task, state.decoding)
@@ -37,7 +37,7 @@ def recorder_of() -> Callable[[TrainState, Sequence[str]], Recorder]:
 
 @pytest.fixture(scope="session")
 def frame_of(recorder_of: Callable[..., Recorder]) -> Callable[..., Frame]:
-    """The frame of a model as it is now."""
+    """Return the frame of a model in its present state."""
 
     def make(state: TrainState, words: Sequence[str], *, recorder: Recorder | None = None) -> Frame:
         recorder, step = recorder or recorder_of(state, words), state.step

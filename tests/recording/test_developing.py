@@ -1,4 +1,4 @@
-"""Frames that are developed together, in a copy of the model, show what a pass of each step's own shows."""
+"""Frames that are developed together, in a copy of the model, equal those of separate passes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WORDS = ["frog", "q", "kayaks"]
 
 @pytest.fixture
 def recorded(recorder_of, evaluation):
-    """A training of six steps, all of which are developed together: losses, frames and weights."""
+    """Train for six steps and develop them together; return the state, losses, frames and weights."""
 
     def train_and_look(config, taken=None, words=WORDS):
         state, weights, losses = TrainState.begin(config), Weights(), []
@@ -43,7 +43,7 @@ def recorded(recorder_of, evaluation):
 
 
 def check(state, frames, weights):
-    """Every map and every prediction against a pass of its own through the weights of its step."""
+    """Compare every map and prediction with a separate pass through the weights of its step."""
     assert frames.steps == tuple(range(7)) == tuple(one.step for one in weights.snapshots)
     for snapshot, frame in zip(weights.snapshots, frames, strict=True):
         model = model_of(state.config, snapshot)
@@ -67,7 +67,7 @@ def check(state, frames, weights):
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 @pytest.mark.parametrize("masks", [(True, True), (False, True), (True, False), (False, False)], ids=str)
-def test_each_topology_with_and_without_its_masks(tiny, recorded, losses, topology, masks):
+def test_frames_of_each_topology_are_right_with_and_without_masks(tiny, recorded, losses, topology, masks):
     causal, padding = masks
     config = tiny(
         topology=topology, causal_mask=causal, padding_mask=padding, steps=6, learning_rate=0.03, dropout=0.2
@@ -78,8 +78,8 @@ def test_each_topology_with_and_without_its_masks(tiny, recorded, losses, topolo
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_each_recipe(recorded, losses, recipe):
-    """Among them one whose two tables are the same, which a mapped pass must not tear from the model."""
+def test_frames_of_each_recipe_are_right(recorded, losses, recipe):
+    """One recipe ties its two embedding tables; a pass over several steps must not untie them."""
     config = RECIPES[recipe].small.with_changes(
         n_heads=3, d_model=12, d_ff=10, steps=6, batch_size=6, learning_rate=0.03, goal=None, device="cpu"
     )
@@ -89,7 +89,7 @@ def test_each_recipe(recorded, losses, recipe):
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_without_heads_and_cells_and_with_a_mask_switched(tiny, recorded, topology):
+def test_frames_are_right_with_heads_off_a_cell_blocked_and_a_mask_off(tiny, recorded, topology):
     site = {"encoder-only": "encoder.0", "encoder-decoder": "decoder.1.cross"}.get(topology, "decoder.1.self")
     taken = Interventions(
         ablated=((site, 2), (site, 0)),
@@ -102,7 +102,7 @@ def test_without_heads_and_cells_and_with_a_mask_switched(tiny, recorded, topolo
     check(state, frames, weights)
 
 
-def test_words_whose_answer_is_not_known_run_over_the_newest_output_and_say_of_which_step(
+def test_maps_of_an_unknown_answer_run_over_the_newest_output_and_record_its_step(
     tiny, recorder_of, evaluation
 ):
     config = tiny(task="en-fr", tokenizer="words", n_heads=4, steps=6, learning_rate=0.03)
@@ -126,7 +126,7 @@ def test_words_whose_answer_is_not_known_run_over_the_newest_output_and_say_of_w
         assert probe.output_step == (0 if frame.step < 3 else 3)
 
 
-def test_a_ring_holds_a_batch_and_of_a_large_model_less(tiny_model, fill, monkeypatch):
+def test_a_ring_holds_a_batch_of_steps_and_fewer_for_a_large_model(tiny_model, fill, monkeypatch):
     model = fill(Transformer(tiny_model))
     each = 4 * sum(tensor.numel() for tensor in model.state_dict().values())
     assert Ring(model).room == min(BATCH, RING_BYTES // each) == BATCH
@@ -147,7 +147,7 @@ def test_a_ring_holds_a_batch_and_of_a_large_model_less(tiny_model, fill, monkey
     assert (rows[0] != rows[2]).sum() == len(model.to_logits.bias)
 
 
-def test_weights_that_are_no_numbers_are_refused_and_those_before_them_are_not_lost(tiny, recorder_of):
+def test_weights_that_are_nan_are_refused_and_earlier_steps_are_kept(tiny, recorder_of):
     state, weights = TrainState.begin(tiny()), Weights()
     recorder = recorder_of(state, ["ox"])
     recorder.ring.copy(0)
@@ -161,9 +161,7 @@ def test_weights_that_are_no_numbers_are_refused_and_those_before_them_are_not_l
     assert chunk.steps == (0, 1) == tuple(one.step for one in weights.snapshots)
 
 
-def test_long_words_are_developed_in_fewer_steps_at_once_and_the_maps_are_the_same(
-    tiny, recorded, monkeypatch
-):
+def test_large_maps_are_developed_fewer_steps_at_once_with_the_same_result(tiny, recorded, monkeypatch):
     config = tiny(steps=6, learning_rate=0.03)
     _, _, together, _ = recorded(config)
     monkeypatch.setattr("transformer.recording.recorder.MAPS_BYTES", 20_000)

@@ -1,4 +1,4 @@
-"""The frames of a run in order: put together when they are asked for, bounded, never changing."""
+"""The frames of a run in order: built on request, bounded in memory, immutable."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def word(text, **said):
 
 
 def chunk(steps, text="ox", *, vocabulary=("o", "x"), taken=Interventions(), **said):  # noqa: B008
-    """Of each step the maps have the share step / 1000 in their first column, and the rest in the second."""
+    """Return a chunk whose maps have the weight step / 1000 in their first column, the rest in the second."""
     one, steps = word(text, **said), tuple(steps)
     maps = {}
     for site, axes in AXES.items():
@@ -87,7 +87,7 @@ def all_true(frames):
 # In order.
 
 
-def test_every_step_is_there_in_order_with_its_own_numbers(first):
+def test_frames_contain_every_step_in_order_with_its_own_numbers(first):
     frames = Frames([*first, chunk(range(25)), chunk(range(25, 40))], numbers=lambda step: (step / 2, -step))
     assert frames.steps == tuple(range(40)) == tuple(frame.step for frame in frames)
     assert all_true(frames)
@@ -97,7 +97,7 @@ def test_every_step_is_there_in_order_with_its_own_numbers(first):
     assert [frame.step for frame in frames[-3:]] == [37, 38, 39]
 
 
-def test_what_costs_more_is_the_newest_of_its_kind_and_says_of_which_step(first, evaluation):
+def test_each_frame_has_the_newest_of_the_costly_records_and_names_their_step(first, evaluation):
     frames = Frames([*first, chunk(range(9)), measurement(5), outputs(6, ox="xo"), evaluation(4, right=3)])
     assert [frame.measurement.step for frame in frames] == 5 * [0] + 4 * [5]
     assert [frame.evaluation.step for frame in frames] == 4 * [0] + 5 * [4]
@@ -107,13 +107,13 @@ def test_what_costs_more_is_the_newest_of_its_kind_and_says_of_which_step(first,
     assert not frames[5].role("decoder.0.cross", 4).endswith("at step 5")
 
 
-def test_a_batch_in_which_a_word_was_drawn_is_told_from_its_step_on(first):
+def test_the_step_at_which_a_word_was_drawn_is_given_from_that_step_on(first):
     probes = [frame.probes[0] for frame in Frames([*first, chunk(range(30))])]
     assert [probe.drawn_at for probe in probes] == 17 * [None] + 13 * [17]
     assert [probe.looked_up_to for probe in probes] == [*range(30)]
 
 
-def test_a_word_that_came_later_stands_behind_the_others_and_gets_its_past(first):
+def test_a_word_added_later_comes_last_and_its_past_can_follow(first):
     frames = Frames([*first, chunk(range(20))]).extended(
         [outputs(19, ox="xo", cab="cab"), chunk([19], "cab")]
     )
@@ -129,14 +129,14 @@ def test_a_word_that_came_later_stands_behind_the_others_and_gets_its_past(first
     assert whole.without("cab").generation == whole.generation + 1
 
 
-def test_what_is_recorded_again_takes_the_place_of_what_was(first):
+def test_a_step_recorded_again_replaces_the_earlier_record(first):
     off = Interventions(ablated=(("decoder.0.cross", 2),))
     frames = Frames([*first, chunk(range(10)), chunk([9], taken=off), chunk(range(10, 12), taken=off)])
     assert frames.steps == tuple(range(12))
     assert [frame.interventions == off for frame in frames] == 9 * [False] + 3 * [True]
 
 
-def test_readers_keep_what_they_took(first):
+def test_extending_frames_does_not_change_those_that_readers_hold(first):
     taken = Frames([*first, chunk(range(5))])
     built = taken[4]
     longer = taken.extended([chunk([5]), measurement(4)])
@@ -147,7 +147,7 @@ def test_readers_keep_what_they_took(first):
 
 
 @pytest.mark.parametrize(("step", "expected"), [(0, 10), (12, 10), (15, 10), (16, 20), (99, 40)])
-def test_the_nearest_of_some_steps_is_found_and_of_two_the_earlier(step, expected):
+def test_nearest_step_returns_the_nearest_step_or_the_earlier_of_two(step, expected):
     assert nearest_step((10, 20, 40), step) == expected
     assert nearest_step((), step) is None
 
@@ -161,7 +161,7 @@ def many(first, n=400):
 
 
 @pytest.mark.parametrize("parts", [2, 3, 4])
-def test_within_a_limit_steps_are_even_and_the_first_last_newest_and_protected_stay(first, parts):
+def test_thinning_leaves_even_steps_and_the_first_last_newest_and_protected_ones(first, parts):
     frames = many(first)
     limit = frames.nbytes // parts
     thin = frames.thinned({0, 101, 399}, limit)
@@ -177,7 +177,7 @@ def test_within_a_limit_steps_are_even_and_the_first_last_newest_and_protected_s
     assert frames.steps == tuple(range(400))
 
 
-def test_what_fits_is_left_as_it_is(first):
+def test_frames_that_fit_are_not_thinned(first):
     frames = many(first)
     assert frames.thinned(set(), frames.nbytes) is frames
 
@@ -185,7 +185,7 @@ def test_what_fits_is_left_as_it_is(first):
 # Codes, and chunks as records.
 
 
-def test_a_weight_comes_back_within_a_hundred_thousandth_and_a_blocked_cell_as_none():
+def test_decoding_returns_weights_within_a_hundred_thousandth_and_blocked_cells_as_nan():
     weights = np.random.default_rng(0).dirichlet(np.ones(7), size=(3, 2, 5)).astype(np.float32)
     may = np.random.default_rng(1).random((2, 5, 7)) > 0.3
     codes = coded(weights.copy(), may)
@@ -204,7 +204,7 @@ def same(one, other):
     assert all(np.array_equal(one.maps[site], other.maps[site]) for site in AXES)
 
 
-def test_a_chunk_comes_back_from_its_record():
+def test_a_chunk_is_read_back_from_its_record():
     taken = Interventions(ablated=(("decoder.0.self", 1),), masks=(("padding", False),))
     unknown = {"answer": None, "written_at": 3, "links": ((1,), ()), "wanted": ("x",), "n_read": 2}
     made = chunk(range(3, 9), "naïve", taken=taken, **unknown)
@@ -232,7 +232,7 @@ def test_a_chunk_whose_parts_do_not_fit_is_refused(misfit):
         from_record(record.facts, record.body)
 
 
-def test_chunks_that_continue_each_other_are_one():
+def test_chunks_that_continue_each_other_are_joined():
     a, b = chunk([3, 4]), chunk([6], vocabulary=("x", "y"))
     assert b.continues(a)
     one = joined([a, b])

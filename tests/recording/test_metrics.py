@@ -1,4 +1,4 @@
-"""The numbers of every step, read while they grow."""
+"""The table of the numbers of every step, read while it grows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from transformer.evaluation import Evaluation
 from transformer.recording.metrics import COLUMNS, Metrics
 
 
-def test_rows_keep_their_values_however_many_follow():
+def test_rows_keep_their_values_when_more_follow():
     metrics = Metrics()
     taken = []
     for step in range(1, 701):
@@ -23,7 +23,7 @@ def test_rows_keep_their_values_however_many_follow():
         assert column.tolist() == [1.0 / step for step in range(1, n + 1)]
 
 
-def test_a_table_has_no_number_for_what_was_not_measured_and_does_not_change_when_rows_follow():
+def test_a_table_is_nan_where_nothing_was_measured_and_does_not_change_when_rows_follow():
     metrics = Metrics()
     metrics.append(step=1, loss=2.5)
     metrics.append(step=2, loss=2.0, exact=0.25)
@@ -36,7 +36,7 @@ def test_a_table_has_no_number_for_what_was_not_measured_and_does_not_change_whe
     assert table["seconds"].isna().all()
 
 
-def test_the_rows_of_a_reading_end_at_its_step_and_an_evaluation_stands_in_its_own_row():
+def test_rows_added_together_end_at_their_step_and_an_evaluation_goes_into_its_own_row():
     metrics = Metrics()
     evaluation = Evaluation(step=7, right=1, total=4, loss=2.5, free_loss=2.75, token_accuracy=0.5)
     numbers = (3.0, 2.0), (0.125, 0.25), (1.5, 1.25), (0.001, 0.002)
@@ -54,7 +54,7 @@ def test_the_rows_of_a_reading_end_at_its_step_and_an_evaluation_stands_in_its_o
     assert [metrics.at(step) for step in (5, 6, 8, 9)] == [(0.0, None), (0.5, 3.0), (0.75, 1.0), (0.75, None)]
 
 
-def test_the_speed_is_that_of_the_last_second():
+def test_the_speed_is_measured_over_the_last_second():
     metrics = Metrics()
     for step in range(1, 11):
         metrics.append(step=step, seconds=float(step))

@@ -1,4 +1,4 @@
-"""Frames: their labels are what was attended to, their outputs what the model writes."""
+"""Recorded frames: labels are the tokens attended to, outputs are free-running."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from transformer.recording.tape import record
 from transformer.training.loop import train
 from transformer.training.state import TrainState
 
-WORDS = ["frog", "q", "ox", "kayak"]  # the longest is longer than the half-trained model's four letters
+WORDS = ["frog", "q", "ox", "kayak"]  # the last is longer than the four letters of the half-trained model
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def frame(half_trained, make_frame):
 
 
 def weights_alone(state, word):
-    """Weights of a pass over one word without padding, site to (H, Q, K)."""
+    """Return the weights of a pass over one word without padding, site to (H, Q, K)."""
     src, tgt_in, _ = state.to_device(state.task.encode([word]))
     with record(state.model) as tape:
         state.model(src, tgt_in)
@@ -39,7 +39,7 @@ def weights_alone(state, word):
 
 
 def test_the_labels_are_the_tokens_that_were_attended_to(half_trained, make_frame):
-    """The ids that the model was given are taken at its door and compared with the frame's labels."""
+    """A hook captures the ids that the model is given, to compare them with the frame's labels."""
     given = []
     hook = register_module_forward_pre_hook(
         lambda module, ids: given.append(ids) if isinstance(module, Transformer) else None
@@ -58,7 +58,7 @@ def test_the_labels_are_the_tokens_that_were_attended_to(half_trained, make_fram
         assert not tgt_in[i, len(word) + 1 :].any()
 
 
-def test_a_map_has_no_number_exactly_where_the_mask_blocks(frame):
+def test_a_map_is_nan_exactly_where_the_mask_blocks(frame):
     for row, word in enumerate(WORDS):
         n = len(word)
         for site, axes in frame.axes.items():
@@ -72,8 +72,8 @@ def test_a_map_has_no_number_exactly_where_the_mask_blocks(frame):
                 assert np.array_equal(np.isnan(head), blocked)
 
 
-def test_outputs_are_written_by_the_model_alone(half_trained, make_frame):
-    """One token after the other, each read back; not guessed beside the right answer."""
+def test_outputs_are_free_running(half_trained, make_frame):
+    """The model reads each token that it wrote before it writes another; it never reads the right answer."""
     words = ["frog", "q", "kayak", "banana", "pizza", "elephant", "robin", "mango"]
     frame = make_frame(half_trained, words)
     tokenizer = half_trained.task.tgt_tokenizer
@@ -81,7 +81,7 @@ def test_outputs_are_written_by_the_model_alone(half_trained, make_frame):
     for probe, word in zip(frame.probes, words, strict=True):
         src = torch.tensor(half_trained.task.src_tokenizer.encode([word]))
         tgt = torch.tensor([[1]])
-        for _ in range(min(len(word) + 4, 10)):  # up to three letters too many, and no more than fit
+        for _ in range(min(len(word) + 4, 10)):  # up to three letters too many, as far as they fit
             tgt = torch.cat([tgt, half_trained.model(src, tgt)[:, -1].argmax(-1, keepdim=True)], dim=1)
         assert (probe.output, probe.stopped) == tokenizer.text(tgt[0, 1:].tolist())
         assert probe.right == (probe.output == word[::-1] and probe.stopped)
@@ -93,7 +93,7 @@ def test_outputs_are_written_by_the_model_alone(half_trained, make_frame):
     )
 
 
-def test_a_word_whose_rows_are_all_right_is_not_written_token_by_token_and_the_output_is_the_same(
+def test_a_word_whose_predictions_are_all_right_is_not_decoded_and_has_the_same_output(
     half_trained, recorder_of, monkeypatch
 ):
     words, asked = half_trained.task.held_out()[:24], []
@@ -110,12 +110,12 @@ def test_a_word_whose_rows_are_all_right_is_not_written_token_by_token_and_the_o
     n_right = sum(output.right for output in blind.write(130).by_word.values())
     assert asked == [24 - n_right, 24, 24]
     assert 5 < n_right < 20
-    recorder.write(131)  # of another step nothing is known
+    recorder.write(131)  # no predictions are known for another step
     assert asked[3:] == [24]
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_looking_draws_nothing_in_whatever_mode_the_model_is(tiny, make_frame, training):
+def test_recording_draws_no_random_numbers_in_train_and_eval_mode(tiny, make_frame, training):
     state = TrainState.begin(tiny(dropout=0.5))
     state.model.train(training)
     before = torch.get_rng_state(), state.dropout.get_state(), np.random.get_state()[1].copy()
@@ -129,7 +129,7 @@ def test_looking_draws_nothing_in_whatever_mode_the_model_is(tiny, make_frame, t
 
 
 def test_drawn_at_is_the_first_step_whose_batch_had_the_word(tiny, frame_of):
-    """Against a search of all batches, for words known from the start and words typed late."""
+    """Compare with a search of all batches, for words tracked from the start and words added later."""
     state = TrainState.begin(tiny(min_letters=1, max_letters=3, batch_size=40))
     task, seed, last = state.task, state.config.seed, 30
     drawn = [set(task.words(seed, k)) for k in range(last)]
@@ -157,20 +157,20 @@ def test_drawn_at_is_the_first_step_whose_batch_had_the_word(tiny, frame_of):
     assert len(set(told[last].values())) > 4
 
 
-def test_a_word_is_found_by_its_text_and_asked_once(half_trained, make_frame):
+def test_a_word_is_found_by_its_text_and_tracked_once(half_trained, make_frame):
     frame = make_frame(half_trained, ["ox", "frog", "ox"])
     assert [probe.text for probe in frame.probes] == ["ox", "frog"]
     assert (frame.row_of("frog"), frame.row_of("ox"), frame.row_of("nobody")) == (1, 0, 0)
 
 
-# One stack alone.
+# Models of one stack.
 
 BOTH_ALONE = ["encoder-only", "decoder-only"]
 
 
 @pytest.fixture
 def made(tiny, fill, make_frame):
-    """A tiny model of a topology with random weights, and its frame of three words."""
+    """Return the state of a tiny model with random weights, and its frame of three words."""
 
     def make(**settings):
         state = TrainState.begin(tiny(max_letters=4, **settings))
@@ -182,7 +182,7 @@ def made(tiny, fill, make_frame):
     return make
 
 
-def test_an_encoder_alone_shows_what_it_reads_and_writes_in_each_place(made):
+def test_an_encoder_only_model_shows_what_it_reads_and_writes_at_each_position(made):
     state, frame = made(topology="encoder-only")
     guesses = state.model.eval()(torch.from_numpy(state.task.encode(["q"]).src))[0].argmax(-1).tolist()
     probe = frame.probes[1]
@@ -198,7 +198,7 @@ def test_an_encoder_alone_shows_what_it_reads_and_writes_in_each_place(made):
     assert [frame.map(row, "encoder.0").shape for row in range(3)] == [(3, 6, 6), (3, 3, 3), (3, 4, 4)]
 
 
-def test_one_sequence_shows_question_and_answer_on_both_axes(made):
+def test_a_decoder_only_model_shows_question_and_answer_on_both_axes(made):
     state, frame = made(topology="decoder-only")
     probe = frame.probes[2]
     assert probe.src_tokens == probe.tgt_tokens == ("[SOS]", "o", "x", "[SEP]", "x", "o")
@@ -220,7 +220,7 @@ def test_one_sequence_shows_question_and_answer_on_both_axes(made):
 
 @pytest.mark.parametrize("topology", ["encoder-decoder", *BOTH_ALONE])
 @pytest.mark.parametrize("causal", [True, False])
-def test_head_scores_are_those_of_64_fixed_held_out_words_each_alone(made, topology, causal):
+def test_head_scores_equal_those_of_64_fixed_held_out_words_scored_one_by_one(made, topology, causal):
     state, frame = made(topology=topology, causal_mask=causal)
     words = [word for word in state.task.held_out() if len(word) >= 3][:64]
     alone = [weights_alone(state, word) for word in words]
@@ -241,7 +241,7 @@ def test_head_scores_are_those_of_64_fixed_held_out_words_each_alone(made, topol
 
 
 @pytest.mark.parametrize("topology", ["encoder-decoder", *BOTH_ALONE])
-def test_padding_that_is_not_hidden_stands_on_the_maps_with_its_weight(made, topology):
+def test_padding_that_no_mask_blocks_is_on_the_maps_with_its_weights(made, topology):
     _, frame = made(topology=topology, padding_mask=False)
     longest = {"src": 6, "tgt": 5, "seq": 10}
     for row, word in enumerate(["frog", "q", "ox"]):
@@ -262,8 +262,8 @@ def test_padding_that_is_not_hidden_stands_on_the_maps_with_its_weight(made, top
     assert frame.probes[1].expected[-1] == ""
 
 
-def test_a_model_that_sees_its_padding_is_asked_as_it_was_trained(frame_of):
-    """Its answers depend on how much there is; words are as right in an evaluation as on the maps."""
+def test_a_model_without_a_padding_mask_gets_as_much_padding_as_in_training(frame_of):
+    """Its answers depend on the amount of padding; frames and evaluations agree on which are right."""
     config = RunConfig(seed=2).with_changes(padding_mask=False, max_letters=6, batch_size=32, steps=120)
     state = TrainState.begin(config)
     for _ in train(state):

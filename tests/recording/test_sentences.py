@@ -1,4 +1,4 @@
-"""Frames of a task whose answers have lengths of their own, and are sometimes not known."""
+"""Frames of a task whose answers differ in length from their questions, and may be unknown."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ PAIRS = [
 HELD_OUT = [replace(PAIRS[1], held_out=True), replace(PAIRS[0], held_out=True)]
 TOPOLOGIES = ["encoder-decoder", "decoder-only"]
 BIAS = {"encoder-decoder": 8.0, "decoder-only": 3.0}
-"""Of [EOS]: with it some sentences end in good time, and others never."""
-LATER = ["the cat sees the dog", "dog sees cat", "the dog", "a dog"]  # the second and the last are not known
+"""Bias of [EOS] with which some sentences end in time and others never do."""
+LATER = ["the cat sees the dog", "dog sees cat", "the dog", "a dog"]  # the 2nd and 4th have no known answer
 
 
 class Sentences(Corpus):
@@ -63,7 +63,7 @@ class Sentences(Corpus):
 
 @pytest.fixture
 def state(monkeypatch, tiny, fill):
-    """A model with random weights that never writes a special token, but [EOS] where a sentence is long."""
+    """A model with random weights that writes no special token but [EOS], whose bias is given."""
 
     def make(corpus=None, bias=0.0, **settings):
         monkeypatch.setattr(tasks, "corpus_of", lambda config: corpus or Sentences())
@@ -83,16 +83,14 @@ def frame_of(frame_of):
 
 
 def shown(state, batch, row):
-    """The tokens of what a decoder reads of one row, padding left out."""
+    """Return the tokens that the decoder reads for one row, without padding."""
     tokens = state.task.tgt_tokenizer.tokens(batch.tgt_in[row].tolist())
     return tuple(token for token in tokens if token != "[PAD]")
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 @pytest.mark.parametrize("endless", [False, True])
-def test_the_maps_of_an_unknown_answer_run_over_what_the_model_has_written(
-    state, topology, endless, frame_of
-):
+def test_maps_of_an_unknown_answer_run_over_the_output_of_the_model(state, topology, endless, frame_of):
     made = state(topology=topology, bias=-1e9 if endless else BIAS[topology])
     frame = frame_of(made)
     assert [probe.forced for probe in frame.probes] == [True, False, True, False]
@@ -109,7 +107,7 @@ def test_the_maps_of_an_unknown_answer_run_over_what_the_model_has_written(
         assert probe.expected[-len(written) - 1 :] == (*written, "[EOS]")
         assert (probe.wanted, probe.links, probe.right) == ((), None, False)
         assert probe.n_written == len(probe.pieces)
-        # What it has written is what it would write again, token by token, as far as it came.
+        # The predictions over its own output repeat that output, token by token.
         places = probe.predicted[-len(written) - 1 :]
         assert places[: len(written)] == written
         assert (places[len(written)] == "[EOS]") is probe.stopped
@@ -122,7 +120,7 @@ def test_the_maps_of_an_unknown_answer_run_over_what_the_model_has_written(
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_each_probe_is_as_if_it_were_asked_alone(state, topology, frame_of):
+def test_each_tracked_word_is_recorded_as_if_it_were_alone(state, topology, frame_of):
     made = state(topology=topology, bias=BIAS[topology])
     frame = frame_of(made)
     for row, probe in enumerate(frame.probes):
@@ -136,7 +134,7 @@ def test_each_probe_is_as_if_it_were_asked_alone(state, topology, frame_of):
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_known_probes_have_their_answer_in_pieces_and_their_alignment(state, topology, frame_of):
+def test_tracked_words_with_a_known_answer_have_its_pieces_and_alignment(state, topology, frame_of):
     frame = frame_of(state(topology=topology))
     first, _, third, _ = frame.probes
     assert first.wanted == ("le", " chat", " voit")
@@ -176,7 +174,7 @@ def test_heads_are_scored_on_the_gold_alignment_of_held_out_sentences(state, top
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_without_an_alignment_heads_are_told_by_their_focus(state, topology, monkeypatch, frame_of):
+def test_without_an_alignment_heads_are_scored_by_their_focus(state, topology, monkeypatch, frame_of):
     monkeypatch.setattr(Sentences, "held_out", lambda self: [replace(pair, links=None) for pair in HELD_OUT])
     frame = frame_of(state(topology=topology))
     assert frame.aim == "focus"
@@ -187,12 +185,12 @@ def test_without_an_alignment_heads_are_told_by_their_focus(state, topology, mon
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 @pytest.mark.parametrize("endless", [False, True])
-def test_what_is_asked_later_is_what_was_recorded(state, topology, endless, frame_of):
+def test_a_snapshot_that_is_asked_later_answers_as_recorded(state, topology, endless, frame_of):
     made = state(topology=topology, bias=-1e9 if endless else BIAS[topology])
     weights = {name: weight.numpy() for name, weight in made.model.state_dict().items()}
     model, compared = Asked(made.config, Snapshot(step=3, source=weights), NOTHING), 0
     for text in LATER:
-        frame = frame_of(made, [text])  # alone: what never ends is cut by the longest that is asked with it
+        frame = frame_of(made, [text])  # alone: the longest word of a batch limits endless outputs
         (probe,), answer = frame.probes, model.answer(text)
         assert (answer.output, answer.stopped, answer.right) == (probe.output, probe.stopped, probe.right)
         assert (answer.pieces, answer.n_read) == (probe.pieces, probe.n_read)
@@ -207,12 +205,12 @@ def test_what_is_asked_later_is_what_was_recorded(state, topology, endless, fram
     assert compared == (2 if endless else 3)
 
 
-# What is marked.
+# Marks of right and wrong tokens.
 
 
 @pytest.fixture
 def marked(state, frame_of):
-    """What is marked of "the dog", of which "l'un le voit là" is to be written."""
+    """Return the marks of an output for "the dog", whose right answer is "l'un le voit là"."""
 
     def of(**facts):
         (probe,) = frame_of(state(), ["the dog"]).probes
@@ -221,18 +219,18 @@ def marked(state, frame_of):
     return of
 
 
-def test_each_token_is_marked_by_the_one_in_its_place_whatever_stands_before_it(marked):
+def test_each_token_is_marked_by_its_own_position_whatever_precedes_it(marked):
     pieces = ("l'", " le", " le", " voit", " voit")
     assert marked(pieces=pieces) == (
         *[("l'", True), (" le", False), (" le", True), (" voit", True), (" voit", False)],
     )
 
 
-def test_a_word_is_right_whatever_stands_between_it_and_the_one_before(marked):
+def test_a_word_is_right_with_or_without_a_space_before_it(marked):
     assert marked(pieces=("le", " un"))[:2] == (("le", False), (" un", True))
 
 
-def test_what_is_missing_is_as_many_dots_and_what_goes_on_is_told(marked):
+def test_missing_tokens_are_dots_and_an_unfinished_output_has_an_ellipsis(marked):
     assert marked(pieces=("l'", "un")) == (("l'", True), ("un", True), ("···", False))
     assert marked(pieces=("l'", "un"), stopped=False) == (("l'", True), ("un", True), ("…", False))
     long = ("l'", "un", " le", " voit", " là", " le")
@@ -240,11 +238,11 @@ def test_what_is_missing_is_as_many_dots_and_what_goes_on_is_told(marked):
     assert marked(pieces=()) == (("·····", False),)
 
 
-def test_nothing_is_wrong_in_another_answer_that_counts_as_right(marked):
+def test_no_token_of_another_right_answer_is_marked_wrong(marked):
     assert marked(pieces=("le", " chat"), right=True) == (("le", True), (" chat", True))
 
 
-def test_nothing_is_wrong_where_the_answer_is_not_known(marked):
+def test_no_token_is_marked_wrong_where_the_answer_is_unknown(marked):
     unknown = {"answer": None, "wanted": ()}
     assert marked(pieces=("le", " chat"), **unknown) == (("le", True), (" chat", True))
     assert marked(pieces=("le",), stopped=False, **unknown) == (("le", True), ("…", False))
@@ -252,7 +250,7 @@ def test_nothing_is_wrong_where_the_answer_is_not_known(marked):
 
 
 @pytest.mark.parametrize(("output", "right"), [("le chat", True), ("chat", True), ("le", False)])
-def test_another_answer_that_the_corpus_knows_is_right(state, monkeypatch, output, right, frame_of):
+def test_every_reference_of_the_corpus_counts_as_right(state, monkeypatch, output, right, frame_of):
     made = state()
     ids = torch.tensor([made.task.tgt_tokenizer.encode([output])[0][1:]])
     monkeypatch.setattr(

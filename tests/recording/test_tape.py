@@ -1,4 +1,4 @@
-"""Looking inside: what is recorded is what the model does, and looking leaves nothing behind."""
+"""Recording inside a model: the tensors are those of its forward pass, and the model is left unchanged."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def ids(sentences, tiny_model):
 
 @pytest.fixture
 def explicit_calls(monkeypatch):
-    """How often the explicit path is taken."""
+    """The calls of the explicit attention path."""
     calls = []
 
     def counted(*arguments):
@@ -48,7 +48,7 @@ def test_recording_changes_no_output(model, ids):
     assert not inside.requires_grad
 
 
-def test_the_modules_store_inside_a_recording_and_nothing_outside(model, ids, explicit_calls):
+def test_modules_store_weights_inside_a_recording_and_nothing_outside(model, ids, explicit_calls):
     def stored():
         return [site for site, one in model.attentions().items() if one.recorded]
 
@@ -67,7 +67,7 @@ def test_the_modules_store_inside_a_recording_and_nothing_outside(model, ids, ex
     assert list(tape.weights) == SITES
 
 
-def test_training_takes_the_fused_path_unless_the_weights_are_dropped(tiny, explicit_calls):
+def test_training_takes_the_fused_path_unless_dropout_acts_on_the_weights(tiny, explicit_calls):
     list(train(TrainState.begin(tiny(steps=2))))
     list(train(TrainState.begin(tiny(steps=2, dropout=0.3, dropout_on=("residual",)))))
     assert explicit_calls == []
@@ -97,7 +97,7 @@ def test_the_tape_keeps_the_last_pass_and_does_not_change_when_training_goes_on(
 
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("fails", [True, False])
-def test_the_model_is_as_it_was_also_after_an_exception(tiny_model, fill, ids, training, fails):
+def test_recording_leaves_the_model_unchanged_even_after_an_exception(tiny_model, fill, ids, training, fails):
     model = fill(Transformer(replace(tiny_model, dropout=0.5))).train(training)
 
     def look():
@@ -120,7 +120,7 @@ def test_the_model_is_as_it_was_also_after_an_exception(tiny_model, fill, ids, t
     assert model(*ids).requires_grad
 
 
-def test_what_cannot_be_recorded_is_refused_by_name(model):
+def test_tensors_that_cannot_be_recorded_are_refused_by_name(model):
     known = "'key', 'mask', 'mixed', 'query', 'scores', 'value', 'weights'"
     with (
         pytest.raises(ValueError, match=rf"^Cannot record \['gradients'\]; only \[{known}\]\.$"),
@@ -130,8 +130,8 @@ def test_what_cannot_be_recorded_is_refused_by_name(model):
 
 
 @pytest.mark.parametrize("masks", [(True, True), (False, True), (True, False), (False, False)])
-def test_everything_on_the_way_from_queries_to_what_is_read_fits_together(tiny_model, fill, ids, masks):
-    """Scores are before the mask, which follows from the lengths; each head mixes values by its weights."""
+def test_the_tensors_from_queries_to_mixed_values_are_consistent(tiny_model, fill, ids, masks):
+    """Scores precede the mask, which follows from the lengths; each head mixes values by its weights."""
     causal, padding = masks
     model = fill(Transformer(replace(tiny_model, causal_mask=causal, padding_mask=padding)))
     with record(model, RECORDABLE) as tape:

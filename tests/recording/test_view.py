@@ -1,4 +1,4 @@
-"""What may be known of a run at one moment."""
+"""The view of a run at one time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_time_left_is_the_steps_left_over_the_speed(view):
 
 
 @pytest.mark.parametrize("state", ["idle", "queued", "training", "paused", "finished", "stopped", "failed"])
-def test_only_a_run_that_will_move_by_itself_is_active(view, state):
+def test_a_run_is_active_only_while_queued_or_training(view, state):
     assert replace(view, state=state).active == (state in ("queued", "training"))
 
 
@@ -37,7 +37,7 @@ def test_only_a_run_that_will_move_by_itself_is_active(view, state):
         {"pace": 0},
         {"pace": 7.0},
         {"threads": -1},
-        {"step": 9},  # of eight that are planned
+        {"step": 9},  # more than the eight planned
         {"learning_rate": 0.0},
         {"learning_rate": math.inf},
         {"seconds": -1.0},
@@ -46,12 +46,12 @@ def test_only_a_run_that_will_move_by_itself_is_active(view, state):
     ],
     ids=str,
 )
-def test_what_no_run_can_be_is_refused(view, said):
+def test_values_that_no_run_can_have_are_refused(view, said):
     with pytest.raises(ValueError, match="none of a run"):
         replace(view, **said)
 
 
-def test_a_run_without_its_first_frame_is_about_to_have_it(view):
+def test_a_run_without_its_first_frame_is_active(view):
     before = replace(view, frames=())
     assert before.active
     assert before.frame is None

@@ -1,4 +1,4 @@
-"""The weights of a run: the same numbers from memory and from the file, evenly fewer within a limit."""
+"""The weights of a run: the same numbers from memory and from the file, thinned evenly to a limit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def kept(weights):
 
 
 def true(weights):
-    """Whether each step has its own numbers."""
+    """Check that each step has its own numbers."""
     for one in weights.snapshots:
         found = one.weights
         assert {name: array.shape for name, array in found.items()} == dict(TENSORS)
@@ -38,7 +38,7 @@ def true(weights):
 
 
 @pytest.mark.parametrize("flushed", [False, True])
-def test_each_step_has_its_numbers_whether_they_are_in_memory_or_in_the_file(tmp_path, flushed):
+def test_each_step_has_its_numbers_in_memory_and_in_the_file(tmp_path, flushed):
     made = filled(tmp_path / "w", range(40))
     if flushed:
         made.flush()
@@ -50,7 +50,7 @@ def test_each_step_has_its_numbers_whether_they_are_in_memory_or_in_the_file(tmp
         made.read(41)
 
 
-def test_the_newest_step_again_takes_the_place_of_what_was(tmp_path):
+def test_the_newest_step_written_again_replaces_its_earlier_weights(tmp_path):
     made = filled(tmp_path / "w", range(5))
     made.flush()
     made.append({4: numbers(4).tobytes(), 5: numbers(5).tobytes()}, OFF, TENSORS)
@@ -64,7 +64,9 @@ def test_the_newest_step_again_takes_the_place_of_what_was(tmp_path):
 
 
 @pytest.mark.parametrize(("path", "limit"), [(None, "IN_MEMORY"), ("w", "DISK_LIMIT")])
-def test_within_a_limit_every_second_goes_again_and_again_and_some_stay(tmp_path, monkeypatch, path, limit):
+def test_thinning_repeatedly_drops_every_second_step_and_keeps_protected_ones(
+    tmp_path, monkeypatch, path, limit
+):
     monkeypatch.setattr(module, limit, 50 * 44 + 3)
     made = Weights(None if path is None else tmp_path / path)
     for at in range(0, 1000, 25):
@@ -80,7 +82,7 @@ def test_within_a_limit_every_second_goes_again_and_again_and_some_stay(tmp_path
         assert (tmp_path / path).stat().st_size < 50 * 300
 
 
-def test_a_step_that_is_thinned_while_others_are_chosen_for_a_file_is_left_out(tmp_path, monkeypatch):
+def test_a_step_that_is_thinned_while_steps_for_a_file_are_chosen_is_left_out(tmp_path, monkeypatch):
     made = filled(tmp_path / "w", range(6))
     chosen = module.staying_steps
 
@@ -93,12 +95,12 @@ def test_a_step_that_is_thinned_while_others_are_chosen_for_a_file_is_left_out(t
     assert [bytes(one.body) for one in records] == [numbers(step).tobytes() for step in (0, 2, 5)]
 
 
-def test_who_follows_a_file_reads_what_is_new_and_all_of_one_that_was_written_anew(tmp_path):
+def test_following_a_file_reads_its_new_steps_and_all_of_a_rewritten_file(tmp_path):
     made, other = filled(tmp_path / "w", range(8)), Weights(tmp_path / "w")
     made.flush()
     other.follow(5)
     assert kept(other) == [*range(6)]
-    for taken in (OFF, NOTHING):  # of the same step again, over what was read
+    for taken in (OFF, NOTHING):  # the same step again, replacing what was read
         made.append({8: numbers(8).tobytes()}, taken, TENSORS)
         made.flush()
         other.follow()
@@ -111,7 +113,7 @@ def test_who_follows_a_file_reads_what_is_new_and_all_of_one_that_was_written_an
     assert true(other)
 
 
-def test_what_a_disk_does_not_take_waits_within_what_memory_has_room_for(tmp_path, monkeypatch):
+def test_weights_not_yet_in_the_file_are_thinned_to_the_limit_of_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "IN_MEMORY", 40 * 44)
     made = filled(tmp_path / "w", range(30))
     made.flush()

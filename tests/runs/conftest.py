@@ -1,4 +1,4 @@
-"""What the tests of runs share: waiting for a state, servers with limits, and runs that nobody looks at."""
+"""Fixtures for the tests of runs: waiting for a state, servers with limits, and runs without viewers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def at(until: Callable[..., None]) -> Callable[..., None]:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Callable[..., Registry]]:
-    """Registries with these limits, whose runs end after the test; those with a library share its folder."""
+    """Return registries with these limits, closed after the test; those with a library share its folder."""
     made: list[Registry] = []
 
     def make(*, library: bool = False, **limits: int) -> Registry:
@@ -51,7 +51,7 @@ def slow(tiny: Callable[..., RunConfig]) -> RunConfig:
 
 @pytest.fixture
 def begin(slow: RunConfig, until: Callable[..., None]) -> Callable[..., Run]:
-    """Start a slow run and wait until it trains or stands in line; it leaves the processor to the test."""
+    """Start a slow run, at one step per second, and wait until it trains or is queued."""
 
     def start(registry: Registry, **settings: str) -> Run:
         run = registry.draft(slow, **settings)
@@ -64,7 +64,7 @@ def begin(slow: RunConfig, until: Callable[..., None]) -> Callable[..., Run]:
 
 
 def unseen_for(run: Run, minutes: float) -> None:
-    """As if the last look at it had been so long ago."""
+    """Set the last view of a run this many minutes back."""
     run.lease.seen_at -= 60 * minutes
 
 
@@ -80,13 +80,13 @@ def moments_of(view, kind):
 
 
 def recorded(run):
-    """The losses of its steps."""
+    """Return the loss of every step of a run."""
     return run.view.metrics.column("loss").tolist()
 
 
 @pytest.fixture
 def training():
-    """A training in this thread, built and not begun, and what it publishes."""
+    """Return a training in this thread, built but not started, and the object that it publishes to."""
 
     def make(config, words=("ox", "cab"), **facts):
         published, task = Published(replace(untrained(config, "x"), **facts)), task_of(config)
@@ -96,7 +96,7 @@ def training():
 
 
 def take(training, n, *, watched=False):
-    """So many steps; None: all that are planned."""
+    """Take n steps, or all planned steps if n is None."""
     taken = 0
     while taken != n and training.state.step < training.state.stretch.last:
         training.step(alone=False, watched=watched)

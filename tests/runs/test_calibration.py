@@ -1,4 +1,4 @@
-"""What a machine can do is measured once, and what a step has to do is counted right."""
+"""The speed of a machine is measured once, and the work of a step is counted correctly."""
 
 import os
 
@@ -21,7 +21,7 @@ def unmeasured(monkeypatch):
 
 
 def always():
-    """Nothing trains."""
+    """Report that nothing trains."""
     return True
 
 
@@ -32,7 +32,7 @@ def cores(monkeypatch, n):
 @pytest.mark.parametrize(
     ("n", "tried"), [(1, (1,)), (2, (1,)), (3, (1, 2)), (4, (1, 2)), (8, (1, 2, 4)), (16, (1, 2, 4, 8))]
 )
-def test_every_number_of_threads_that_is_tried_leaves_a_core_to_the_page(monkeypatch, n, tried):
+def test_candidate_numbers_of_threads_leave_a_core_for_the_page_if_there_are_several(monkeypatch, n, tried):
     cores(monkeypatch, n)
     assert candidates() == tried
 
@@ -53,7 +53,7 @@ def sizes(topology, letters):
 
 @pytest.mark.parametrize("letters", [(7, 7), (1, 7)], ids=["without padding", "padding is left out"])
 @pytest.mark.parametrize("topology", KINDS_OF)
-def test_work_is_counted_as_pytorch_counts_it_and_as_a_recording_shows_it(topology, letters):
+def test_the_counted_work_equals_the_counts_of_pytorch_and_of_a_recording(topology, letters):
     config = sizes(topology, letters)
     state = TrainState.begin(config)
     tensors = state.to_device(state.task.batch(0, 0))
@@ -69,7 +69,7 @@ def test_work_is_counted_as_pytorch_counts_it_and_as_a_recording_shows_it(topolo
     assert work.maps == sum(weights.shape[0] * weights.shape[1] for weights in tape.weights.values())
 
 
-def test_the_measured_steps_are_foretold_as_they_were(monkeypatch, unmeasured):
+def test_the_estimate_reproduces_the_measured_step_times(monkeypatch, unmeasured):
     cores(monkeypatch, 2)
     taken = {calibration._SMALL: 0.02, calibration._WIDE: 0.13}
     monkeypatch.setattr(calibration, "_step_seconds", lambda config, threads, budget: taken[config])
@@ -97,7 +97,7 @@ def test_the_fastest_number_of_threads_is_chosen_and_measured_once(monkeypatch, 
     assert budgets == pytest.approx([calibration.SECONDS / 4] * 4)
 
 
-def test_who_names_a_number_of_threads_gets_it_and_nothing_is_measured(monkeypatch, unmeasured):
+def test_a_configured_number_of_threads_is_used_and_nothing_is_measured(monkeypatch, unmeasured):
     cores(monkeypatch, 8)
     assert threads_of(RunConfig(threads=3), always) == 3
     cores(monkeypatch, 2)
@@ -105,7 +105,7 @@ def test_who_names_a_number_of_threads_gets_it_and_nothing_is_measured(monkeypat
     assert speed() is None
 
 
-def test_measuring_takes_real_steps_and_leaves_every_random_state_alone(unmeasured):
+def test_measuring_takes_real_steps_and_leaves_the_random_state_unchanged(unmeasured):
     state = torch.get_rng_state()
     before = torch.get_num_threads()
     found = calibrate(always)
@@ -116,27 +116,27 @@ def test_measuring_takes_real_steps_and_leaves_every_random_state_alone(unmeasur
     assert torch.equal(torch.get_rng_state(), state)
 
 
-def test_a_run_says_with_how_many_threads_it_trains(tiny, make_run):
+def test_a_run_shows_how_many_threads_it_trains_with(tiny, make_run):
     run = make_run(tiny(threads=2))
     run.ready.wait(30)
     assert run.view.threads == 2
 
 
-def test_nothing_is_measured_while_something_trains_nor_kept_where_it_began(monkeypatch, unmeasured):
+def test_nothing_is_measured_while_a_run_trains_or_kept_if_a_run_starts_meanwhile(monkeypatch, unmeasured):
     cores(monkeypatch, 4)
     asked = []
     monkeypatch.setattr(calibration, "_step_seconds", lambda config, *_: asked.append(config) or 0.01)
     assert calibrate(lambda: False) is None
     assert asked == []
     assert threads_of(RunConfig(), lambda: False) == 1
-    for quiet_for in range(1, 5):  # measurements, of which there are three
+    for quiet_for in range(1, 5):  # so many of five checks find no training run
         answers = iter([True] * quiet_for)
         assert calibrate(lambda answers=answers: next(answers, False)) is None
         assert speed() is None
     assert isinstance(calibrate(always), Speed)
 
 
-def test_an_idle_run_measures_the_machine_once_the_training_beside_it_has_ended(
+def test_an_idle_run_measures_the_machine_once_the_other_run_has_ended(
     monkeypatch, unmeasured, tiny, server, until
 ):
     registry, steps = server(), []

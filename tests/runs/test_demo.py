@@ -1,4 +1,4 @@
-"""The recording that ships: a real training of the default settings, whole, small, and read without torch."""
+"""The shipped recording: a real training of the default settings, complete, small, read without torch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def shipped(monkeypatch):
-    """What a server reads that nobody has told otherwise."""
+    """The recording that a server shows by default."""
     monkeypatch.delenv("HEADLIGHT_RECORDING")
     demo_run.cache_clear()
     yield demo_run()
@@ -37,8 +37,8 @@ def test_the_shipped_recording_is_of_the_default_settings(shipped):
     assert SHIPPED.stat().st_size <= 6_000_000
 
 
-def test_its_losses_are_those_of_a_training_of_these_settings(shipped):
-    """To rounding: another processor adds up in another order."""
+def test_its_losses_are_those_of_a_training_with_the_default_settings(shipped):
+    """Up to rounding: another processor adds in a different order."""
     config = RECIPES["default"].small
     losses = [loss for report in islice(train(TrainState.begin(config)), 8) for loss in report.losses]
     recorded_losses = shipped.view.metrics.column("loss")
@@ -46,7 +46,7 @@ def test_its_losses_are_those_of_a_training_of_these_settings(shipped):
     assert len(recorded_losses) == shipped.view.step
 
 
-def test_it_shows_a_head_turning_anti_diagonal_and_the_words_coming_right(shipped):
+def test_it_shows_a_head_turning_anti_diagonal_and_accuracy_rising_to_99_percent(shipped):
     first, last = shipped.view.frames[0], shipped.view.frames[-1]
     assert (first.evaluation.right, first.evaluation.total) == (0, 200)
     assert last.evaluation.right >= 0.99 * last.evaluation.total == 990
@@ -60,7 +60,7 @@ def test_it_shows_a_head_turning_anti_diagonal_and_the_words_coming_right(shippe
     assert {0, 200, *(moment.step for moment in shipped.view.moments)} <= kept
 
 
-def test_its_weights_are_those_that_wrote_what_it_says(shipped):
+def test_its_last_weights_reproduce_the_right_answer_and_the_recorded_map(shipped):
     view = shipped.view
     answer = asked(view.config, view.snapshot_at(200)).answer("playground")
     assert (answer.output, answer.stopped) == ("dnuorgyalp", True)
@@ -69,7 +69,7 @@ def test_its_weights_are_those_that_wrote_what_it_says(shipped):
     np.testing.assert_allclose(kept, answer.forced.maps["decoder.1.cross"], atol=2e-4)
 
 
-def test_what_a_first_page_shows_is_read_without_what_takes_long_to_load():
+def test_the_recording_is_read_without_importing_torch_or_pandas():
     code = (
         "import sys\n"
         "from transformer.runs.demo import demo_run\n"
@@ -88,7 +88,7 @@ def test_what_a_first_page_shows_is_read_without_what_takes_long_to_load():
     assert done.stdout.strip() == "[]"
 
 
-def test_another_file_can_be_named_and_none(tiny, tmp_path, monkeypatch):
+def test_another_recording_or_none_can_be_configured(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "ASKED", 2)
     record(tiny(), tmp_path / "ours.zip")
     for named, steps in (

@@ -1,4 +1,4 @@
-"""A server that is told to end: nothing that its runs have learned is lost, and none is left in mid-step."""
+"""A server that shuts down: nothing that its runs have learned is lost, and no run is left in mid-step."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from transformer.training.state import TrainState
 LONG = f"{SMALL}&steps=100000"
 
 
-def test_whatever_a_run_is_doing_its_folder_holds_it_as_it_stands_and_it_goes_on_from_there(
+def test_at_shutdown_training_and_queued_runs_are_saved_at_their_step_and_can_be_resumed(
     server, tiny, until, losses
 ):
     registry, tokens = server(library=True, training=1), [new_token(), new_token()]
@@ -45,9 +45,7 @@ def test_whatever_a_run_is_doing_its_folder_holds_it_as_it_stands_and_it_goes_on
         assert recorded(back) == expected
 
 
-def test_a_run_that_was_started_while_its_model_is_built_is_kept_though_the_server_ends(
-    server, tiny, monkeypatch
-):
+def test_a_run_started_while_its_model_is_built_is_saved_when_the_server_ends(server, tiny, monkeypatch):
     ended, begin, token = threading.Event(), TrainState.begin, new_token()
     monkeypatch.setattr(TrainState, "begin", lambda *of, **how: ended.wait(30) and begin(*of, **how))
     registry = server(library=True)
@@ -61,7 +59,7 @@ def test_a_run_that_was_started_while_its_model_is_built_is_kept_though_the_serv
     assert (back.view.state, back.view.step) == ("paused", 0)
 
 
-def test_a_server_that_is_stopped_while_a_run_trains_ends_as_it_should_and_loses_no_step(tmp_path):
+def test_a_server_terminated_while_a_run_trains_exits_cleanly_and_loses_no_step(tmp_path):
     async def watched(address):
         async with visiting(address, LONG) as owner:
             await owner.answered(owner.press("run_start"))

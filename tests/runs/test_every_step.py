@@ -1,4 +1,4 @@
-"""Every step is recorded: in batches, before anything changes, with the past of words that come later."""
+"""Every step is recorded: in batches, before any change, and with the past of words added later."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from transformer.runs import run_recording as module
 
 
 def whole(view: RunView) -> None:
-    """A frame and weights of each step, each once, with the loss of that step."""
+    """Assert that each step has one frame, with its loss, and one snapshot."""
     assert view.frames.steps == tuple(range(view.step + 1))
     assert [one.step for one in view.snapshots] == list(range(view.step + 1))
     assert [frame.loss for frame in view.frames[1:]] == view.metrics.column("loss").tolist()
@@ -34,7 +34,7 @@ def test_a_run_has_a_frame_and_the_weights_of_each_step(tiny, training, losses, 
     assert [f.probes[0].output_step for f in published.view.frames[18:22]] == [0, 0, 20, 20]
 
 
-def test_where_nobody_looks_a_batch_is_developed_and_where_somebody_does_what_waits_long_enough(
+def test_unwatched_frames_are_developed_in_batches_and_watched_frames_once_they_have_waited_long_enough(
     tiny, training, monkeypatch
 ):
     one, published = training(tiny(steps=90, evaluate_every=90, goal=None))
@@ -53,10 +53,10 @@ def test_where_nobody_looks_a_batch_is_developed_and_where_somebody_does_what_wa
     whole_again = published.view
     one.recording.develop()
     whole(published.view)
-    assert whole_again.frames.steps[-1] == published.view.step - 1  # who took it still has it
+    assert whole_again.frames.steps[-1] == published.view.step - 1  # an older view is unchanged
 
 
-def test_whoever_sees_the_first_frame_finds_the_weights_that_it_is_of(tiny, training, monkeypatch):
+def test_the_first_frame_is_published_together_with_its_weights(tiny, training, monkeypatch):
     seen, publish = [], Published.publish
 
     def noted(self, **changes):
@@ -71,7 +71,7 @@ def test_whoever_sees_the_first_frame_finds_the_weights_that_it_is_of(tiny, trai
 
 
 def test_no_batch_mixes_two_models(tiny, training):
-    """Heads and masks are taken away in the middle of a batch: each frame shows what it was made of."""
+    """Heads and masks are switched off in mid-batch: each frame shows the interventions of its step."""
     one, published = training(tiny(steps=30, evaluate_every=30, goal=None))
     plans = [
         Interventions(),
@@ -85,7 +85,7 @@ def test_no_batch_mixes_two_models(tiny, training):
     one.recording.develop()
     view = published.view
     whole(view)
-    taken = [plans[0]] * 4 + [plans[1]] * 4 + [plans[2]] * 5  # of the step of a change both sides are known
+    taken = [plans[0]] * 4 + [plans[1]] * 4 + [plans[2]] * 5  # the step of a change shows the new plan
     assert [frame.interventions for frame in view.frames] == taken
     assert [one.interventions for one in view.snapshots] == taken
     future = [np.isnan(frame.map(0, "decoder.1.self")[0, 0, 1]) for frame in view.frames]
@@ -95,7 +95,7 @@ def test_no_batch_mixes_two_models(tiny, training):
 
 
 @pytest.mark.parametrize("command", ["pause", "stop", "add_word"])
-def test_what_is_pending_is_developed_before_a_run_stands_still_or_is_asked_more(
+def test_pending_frames_are_developed_before_a_run_stands_still_or_adds_a_word(
     tiny, make_run, until, command
 ):
     run = make_run(tiny(steps=100_000, evaluate_every=100_000))
@@ -111,10 +111,10 @@ def test_what_is_pending_is_developed_before_a_run_stands_still_or_is_asked_more
 
 
 @pytest.mark.parametrize("steps", [3, 16], ids=["in one part", "in four parts"])
-def test_a_word_typed_late_has_its_newest_map_at_once_and_soon_the_whole_past(
+def test_a_word_added_late_has_its_newest_map_at_once_and_its_whole_past_soon_after(
     tiny, make_run, until, monkeypatch, steps
 ):
-    """The same maps as of a run that had tracked it from the beginning."""
+    """The maps equal those of a run that tracked the word from the beginning."""
     monkeypatch.setattr(module, "PAST_STEPS", 5)
     config = tiny(steps=200, evaluate_every=200, goal=None)
     late, early = make_run(config), make_run(config, words=("kayak", "cat", "dog"))
@@ -133,7 +133,7 @@ def test_a_word_typed_late_has_its_newest_map_at_once_and_soon_the_whole_past(
         assert one.probes[2].output_step == (steps if one.step == steps else None)
 
 
-def test_the_past_of_a_word_is_of_the_model_as_it_was_then(tiny, training):
+def test_the_past_of_a_word_is_recorded_with_the_masks_of_each_step(tiny, training):
     one, published = training(tiny(steps=30, evaluate_every=30, goal=None))
     off = Interventions(masks=(("causal", False), ("padding", False)))
     for taken in (off, Interventions()):
@@ -149,7 +149,7 @@ def test_the_past_of_a_word_is_of_the_model_as_it_was_then(tiny, training):
     assert ["[PAD]" in frame.probes[2].src_tokens for frame in frames] == [not one for one in blocked]
 
 
-def test_a_word_in_place_of_another_takes_its_maps_away_and_nothing_else(tiny, training, monkeypatch):
+def test_a_word_that_replaces_another_removes_only_the_maps_of_that_word(tiny, training, monkeypatch):
     one, published = training(tiny(steps=30, evaluate_every=30, goal=None))
     take(one, 5)
     monkeypatch.setattr(module, "MAX_WORDS", 2)
@@ -164,7 +164,7 @@ def test_a_word_in_place_of_another_takes_its_maps_away_and_nothing_else(tiny, t
 def test_a_head_turns_at_the_first_step_at_which_its_score_reaches_the_threshold(
     half_trained, monkeypatch, training
 ):
-    """Against the scores of the kept weights on both sides, each in a model of its own."""
+    """Compared with scores from the kept weights of that step and of the step before."""
     threshold = 0.35
     monkeypatch.setattr(module, "THRESHOLD", threshold)
     monkeypatch.setattr(moments, "THRESHOLD", threshold)
@@ -185,7 +185,7 @@ def test_a_head_turns_at_the_first_step_at_which_its_score_reaches_the_threshold
     assert any(moment.step % 30 for moment in turned), "none lies between two evaluations"
 
 
-def test_of_a_large_model_weights_are_kept_at_evaluations_and_moments_alone(tiny, training, monkeypatch):
+def test_weights_of_a_large_model_are_kept_only_at_evaluations_and_moments(tiny, training, monkeypatch):
     monkeypatch.setattr(module, "DISK_LIMIT", 1000)
     one, published = training(tiny(steps=20, evaluate_every=5, goal=None))
     take(one, None)

@@ -1,4 +1,4 @@
-"""Taking heads, looks and masks away from a run while it learns, and the moments that a run keeps."""
+"""Switching off heads, blocking cells and switching masks in mid-run, and the moments that result."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BOTH = Interventions(ablated=HEADS.ablated, blocked=LOOKS.blocked)
 
 
 @pytest.mark.parametrize("state", ["idle", "training", "paused", "finished", "stopped"])
-def test_an_intervention_is_in_force_at_once_and_a_moment_with_its_frame_and_its_weights(
+def test_an_intervention_takes_effect_at_once_and_is_a_moment_with_a_frame_and_a_snapshot(
     tiny, make_run, until, at, state
 ):
     steps = 8 if state == "finished" else 100_000
@@ -45,7 +45,7 @@ def test_an_intervention_is_in_force_at_once_and_a_moment_with_its_frame_and_its
         run.stop()
     at(run, state)
     step = run.view.step
-    for _ in range(2):  # the same again is no moment
+    for _ in range(2):  # repeating it adds no moment
         run.intervene(BOTH).result(20.0)
     view = run.view
     assert (view.interventions, view.state) == (BOTH, state)
@@ -55,7 +55,7 @@ def test_an_intervention_is_in_force_at_once_and_a_moment_with_its_frame_and_its
     assert moment_step == step or state == "training"
     (frame,), (snapshot,) = kept_at(view.frames, moment_step), kept_at(view.snapshots, moment_step)
     assert frame.interventions == snapshot.interventions == BOTH
-    assert frame.evaluation.step == moment_step  # asked anew
+    assert frame.evaluation.step == moment_step  # evaluated again
     assert frame.evaluation.total == (HELD_OUT if state in ("finished", "stopped") else LIVE)
     for row, word in enumerate(("frog", "ox")):
         assert np.argwhere(np.isnan(frame.map(row, "encoder.0"))).tolist() == [[2, 1, 0]]
@@ -65,8 +65,8 @@ def test_an_intervention_is_in_force_at_once_and_a_moment_with_its_frame_and_its
         np.testing.assert_allclose(np.nansum(weights, axis=-1), 1.0, atol=2e-4)
 
 
-def test_the_evaluation_is_made_anew_with_the_heads_off(make_run, until, half_trained):
-    """Against the same weights with the head's columns of the output projection at zero."""
+def test_a_finished_run_is_evaluated_again_with_a_head_switched_off(make_run, until, half_trained):
+    """Compared with the same weights with the head's columns of the output projection set to zero."""
     run = make_run(half_trained.config, every_step=False)
     run.start()
     until(lambda: run.view.state == "finished", 120.0)
@@ -82,12 +82,12 @@ def test_the_evaluation_is_made_anew_with_the_heads_off(make_run, until, half_tr
     assert frame.evaluation == replace(expected, step=before.step, everyday=frame.evaluation.everyday)
     whole = evaluation.evaluate(half_trained, words)
     assert expected.right < whole.right
-    assert before.evaluation.total == HELD_OUT  # as at the end: the numbers can be compared
+    assert before.evaluation.total == HELD_OUT  # on the same words, so the numbers are comparable
     assert f"ablated decoder layer 1 (cross), head 1: {expected.right} of {HELD_OUT}" in run.view.reason
 
 
 def without_heads(model, heads):
-    """Let these heads' part of what enters the output projection be zero, by hooks of our own."""
+    """Set these heads' part of the input of the output projection to zero, by forward hooks."""
     hooks = []
     for name, head in heads:
         attention = model.attentions()[name]
@@ -103,8 +103,8 @@ def without_heads(model, heads):
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
-def test_a_run_trains_on_as_a_model_whose_heads_were_emptied_by_hand(tiny, make_run, at, dropout):
-    """Losses and weights bit for bit, from the middle of the plan on and after the end."""
+def test_a_run_trains_on_like_a_model_whose_heads_were_zeroed_by_hooks(tiny, make_run, at, dropout):
+    """Losses and weights are bit-equal, from mid-run on and in a continuation."""
     config = tiny(dropout=dropout)
     run = make_run(config, every_step=False)
     run.advance(4)
@@ -138,7 +138,7 @@ def test_a_run_trains_on_as_a_model_whose_heads_were_emptied_by_hand(tiny, make_
             "In decoder layer 1 (self), head 2, row 1 (“[SOS]”) may look at 1 of ",
         ),
         (
-            # No letter blocks a row of itself, but a word such as "zz" has nothing else.
+            # No single block closes a row, but together they close every column of a word such as "zz".
             (
                 Block(site="encoder.0", token="a"),
                 *(Block(site="decoder.1.cross", head=2, token=token) for token in ("[SOS]", "[EOS]", "z")),
@@ -147,7 +147,7 @@ def test_a_run_trains_on_as_a_model_whose_heads_were_emptied_by_hand(tiny, make_
         ),
     ],
 )
-def test_what_cannot_be_taken_away_is_refused_and_changes_nothing(tiny, make_run, losses, at, taken, message):
+def test_a_block_that_closes_a_row_is_refused_and_changes_nothing(tiny, make_run, losses, at, taken, message):
     run = make_run(tiny())
     assert run.ready.wait(20.0)
     view = run.view
@@ -160,7 +160,7 @@ def test_what_cannot_be_taken_away_is_refused_and_changes_nothing(tiny, make_run
     assert recorded(run) == losses(tiny())
 
 
-def test_blocked_letters_that_leave_every_word_something_are_accepted(tiny, make_run):
+def test_blocked_letters_that_leave_every_row_an_open_cell_are_accepted(tiny, make_run):
     run = make_run(tiny())
     assert run.ready.wait(20.0)
     letters = tuple(Block(site="encoder.0", token=letter) for letter in "abcdefghijklmnopqrstuvwxyz")
@@ -180,10 +180,10 @@ TOPOLOGIES = ["encoder-decoder", "encoder-only", "decoder-only"]
         *(pytest.param(topology, "padding", marks=pytest.mark.slow) for topology in TOPOLOGIES[1:]),
     ],
 )
-def test_a_mask_that_is_switched_and_back_leaves_no_trace_and_a_model_without_it_learns_as_one_built_so(
+def test_a_mask_switched_twice_leaves_no_trace_and_switched_once_trains_like_a_replaced_configuration(
     tiny, make_run, losses, topology, mask
 ):
-    """The same weights go on in a model whose configuration is changed behind its back."""
+    """Compared with a model whose configuration is replaced in mid-run, with the same weights."""
     config = tiny(topology=topology)
     run, on = make_run(config, words=WORDS, every_step=False), config.model.masks[mask]
     run.advance(3).result(20.0)
@@ -208,7 +208,7 @@ def test_a_mask_that_is_switched_and_back_leaves_no_trace_and_a_model_without_it
     assert run.wait(20.0)
     found, plain = recorded(run), losses(config)
     assert found[:4] == plain[:4]
-    # In one sequence all padding lies behind what is real, where the causal mask hides it anyway.
+    # In one sequence all padding follows the real tokens, where the causal mask blocks it anyway.
     assert (found[4] == plain[4]) == ((topology, mask) == ("decoder-only", "padding"))
     state, expected = TrainState.begin(config), []
     for report in train(state):
@@ -218,8 +218,8 @@ def test_a_mask_that_is_switched_and_back_leaves_no_trace_and_a_model_without_it
     assert found == expected
 
 
-def test_a_block_is_checked_against_the_masks_that_will_be_on_and_stays_where_one_is_switched(tiny, make_run):
-    """While the causal mask is off, a block of its first cell is refused if the mask comes back with it."""
+def test_a_block_is_checked_against_the_resulting_masks_and_survives_another_switch(tiny, make_run):
+    """The first cell may be blocked while the causal mask is off; then the mask cannot be switched on."""
     run = make_run(tiny())
     assert run.ready.wait(20.0)
     first = Interventions(blocked=(Block(site="decoder.0.self", row=0, column=0),))

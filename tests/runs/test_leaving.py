@@ -1,4 +1,4 @@
-"""A run leaves memory when nobody needs it there, and is had again once its folder is free."""
+"""A run leaves memory when it is not needed there, and is reopened once its folder is free."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ time.sleep(600)
 
 @pytest.fixture
 def run_of(tiny, until):
-    """Start a run of somebody: it ends, or stands still at a step."""
+    """Start a visitor's run and wait until it finishes or pauses at a step; return it."""
 
     def start(registry, at=None, token=""):
         run = registry.draft(tiny(), token=token)
@@ -63,7 +63,7 @@ def ask_for_something(registry, tiny):
 
 
 @pytest.mark.parametrize("at", [3, None], ids=["paused", "finished"])
-def test_a_run_that_nobody_has_looked_at_for_long_leaves_memory_and_comes_back_as_it_was(
+def test_a_run_unviewed_for_an_hour_leaves_memory_and_is_reopened_unchanged(
     server, run_of, tiny, until, losses, caplog, at
 ):
     caplog.set_level(logging.INFO, logger="headlight.runs")
@@ -89,12 +89,12 @@ def test_a_run_that_nobody_has_looked_at_for_long_leaves_memory_and_comes_back_a
     assert back.view.state == run.view.state
     back.resume().result(20)
     until(lambda: back.view.state == "finished")
-    back.pause().result(20)  # whatever is to be logged of its end is by now
+    back.pause().result(20)  # by now its end has been logged
     assert caplog.text.count(f"finish {run.id[:6]}") == 1
     assert back.view.metrics.column("loss").tolist() == losses(tiny())
 
 
-def test_one_that_trains_or_waits_to_or_was_just_looked_at_or_asked_for_stays(server, run_of, tiny, until):
+def test_a_training_queued_or_recently_viewed_or_requested_run_stays_in_memory(server, run_of, tiny, until):
     registry = server(library=True, training=1, unseen_minutes=1_000)
     seen, asked = run_of(registry, 3), run_of(registry, 3)
     training, waiting = (registry.draft(tiny(steps=100_000, evaluate_every=100_000)) for _ in range(2))
@@ -111,7 +111,7 @@ def test_one_that_trains_or_waits_to_or_was_just_looked_at_or_asked_for_stays(se
     assert registry.listed() == [waiting, training, asked, seen]
 
 
-def test_what_is_in_memory_alone_is_never_lost(server, run_of, tiny):
+def test_a_run_kept_only_in_memory_is_never_evicted(server, run_of, tiny):
     registry = server()
     run = run_of(registry)
     unseen_for(run, 60)
@@ -119,7 +119,7 @@ def test_what_is_in_memory_alone_is_never_lost(server, run_of, tiny):
     assert registry.listed() == [run]
 
 
-def test_what_the_disk_has_refused_stays_until_it_is_kept(server, run_of, tiny, until, monkeypatch):
+def test_a_run_that_could_not_be_saved_stays_in_memory_until_it_is(server, run_of, tiny, until, monkeypatch):
     def refuse(*_):
         raise OSError(28, "No space left on device")
 
@@ -138,7 +138,7 @@ def test_what_the_disk_has_refused_stays_until_it_is_kept(server, run_of, tiny, 
     assert registry.listed() == []
 
 
-def test_one_that_is_asked_for_before_its_thread_has_let_go_is_commanded_here_again_soon(
+def test_a_run_requested_before_its_thread_releases_the_folder_can_soon_be_changed_again(
     server, run_of, tiny, until, monkeypatch
 ):
     close, may_close = Archive.close, threading.Event()
@@ -158,7 +158,7 @@ def test_one_that_is_asked_for_before_its_thread_has_let_go_is_commanded_here_ag
     until(lambda: back.view.state == "finished")
 
 
-def test_one_whose_other_process_was_killed_is_commanded_here(server, tiny, until, tmp_path, monkeypatch):
+def test_a_run_whose_process_was_killed_can_be_changed_here(server, tiny, until, tmp_path, monkeypatch):
     monkeypatch.setattr(remote, "FREE_SECONDS", 0.0)
     token = new_token()
     config = tiny(steps=100_000, evaluate_every=100_000).to_json()
@@ -180,7 +180,7 @@ def test_one_whose_other_process_was_killed_is_commanded_here(server, tiny, unti
     until(lambda: run.view.step == step + 2)
 
 
-def test_one_that_is_kept_under_a_name_is_nobodys_and_is_left_to_who_keeps_it(
+def test_a_run_in_a_named_folder_stays_read_only_and_its_folder_is_not_claimed(
     server, tiny, make_run, until, tmp_path
 ):
     folder = tmp_path / "runs" / "night"

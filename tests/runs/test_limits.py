@@ -1,4 +1,4 @@
-"""What a server lets its visitors take: read from the environment, said in words, and held."""
+"""The limits of a server: read from the environment, explained in words, and enforced."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def tightest(**others):
     return Limits(**{limit.name: limit.metadata["range"][0] for limit in fields(Limits)} | others)
 
 
-def test_without_a_word_of_whoever_started_the_server_the_limits_are_those_of_a_class():
+def test_without_variables_the_limits_are_the_defaults():
     limits = Limits.from_environment({"HOME": "/root", "HEADLIGHT_REQUIRE_BROWSER": "1"})
     assert limits == Limits()
     assert (limits.training, limits.per_visitor, limits.unseen_minutes) == (2, 4, 10)
@@ -43,7 +43,7 @@ def test_each_limit_is_set_by_its_variable_and_leaves_the_others_alone(name):
 @pytest.mark.parametrize(
     "text", ["two", "", "2.5", "0", "-1", "65", "inf", "nan", "1e3", "2 runs", 4000 * "9"]
 )
-def test_a_value_that_cannot_be_read_is_refused_with_what_is_allowed(text):
+def test_an_invalid_value_is_refused_with_the_allowed_range(text):
     with pytest.raises(InputError) as refused:
         Limits.from_environment({"HEADLIGHT_TRAINING": text})
     assert str(refused.value) == (
@@ -54,18 +54,18 @@ def test_a_value_that_cannot_be_read_is_refused_with_what_is_allowed(text):
 
 
 @pytest.mark.parametrize("value", [True, 2.0, None])
-def test_what_is_no_whole_number_is_no_limit(value):
+def test_a_limit_must_be_a_whole_number(value):
     with pytest.raises(InputError, match="choose a whole number from 1 to 64"):
         Limits(training=value)
 
 
-def test_with_the_tightest_limits_the_settings_that_the_app_opens_with_still_train():
+def test_the_default_settings_can_be_trained_under_the_tightest_limits():
     tightest().check(DEFAULT)
 
 
 @pytest.mark.parametrize("name", RECIPES)
 @pytest.mark.parametrize("size", ["small", "published"])
-def test_with_the_defaults_every_recipe_can_be_trained(name, size):
+def test_every_recipe_can_be_trained_under_the_default_limits(name, size):
     Limits().check(completed(getattr(RECIPES[name], size) or RECIPES[name].small))
 
 
@@ -82,7 +82,7 @@ LARGE_BATCH = training_bytes(completed(DEFAULT.with_changes(batch_size=1000)))
         ({"batch_size": 1000}, "memory_mb", ceil(LARGE_BATCH / 1e6), "batch_size", "needs about"),
     ],
 )
-def test_what_goes_beyond_a_limit_is_refused_and_what_just_meets_it_is_not(
+def test_settings_beyond_a_limit_are_refused_and_settings_at_the_limit_are_not(
     changes, limit, allowed, field, asked
 ):
     config = completed(DEFAULT.with_changes(**changes))

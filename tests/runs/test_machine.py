@@ -1,4 +1,4 @@
-"""How much memory is free, on a machine and in a container, and what is refused for the lack of it."""
+"""Free memory, on a machine and in a container, and a run that is refused for lack of it."""
 
 from __future__ import annotations
 

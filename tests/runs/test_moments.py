@@ -1,4 +1,4 @@
-"""Moments of a real run, found at their very step."""
+"""Moments of a real run, found at their exact steps."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from transformer.insight import scores
 
 
 def with_recordings(view):
-    """Every moment of a run has a frame and a snapshot of exactly its step."""
+    """Whether every moment has a frame and a snapshot of exactly its step."""
     frames, snapshots = ({one.step for one in kept} for kept in (view.frames, view.snapshots))
     return all(moment.step in frames & snapshots for moment in view.moments)
 
 
 def test_moments_of_a_short_real_run_have_frames_and_weights_at_exactly_their_steps(make_run):
-    """Words of up to three letters are learned in some 200 steps, and nobody watches."""
+    """Words of up to three letters are learned in about 200 steps, in an unwatched run."""
     config = RunConfig(
         model=ModelConfig(n_encoder_layers=1, n_decoder_layers=1, n_heads=2, d_model=32, d_ff=40),
         train=TrainConfig(max_letters=3, batch_size=48, steps=240, warmup_steps=20, evaluate_every=15),
@@ -49,9 +49,7 @@ def test_moments_of_a_short_real_run_have_frames_and_weights_at_exactly_their_st
             assert all(f.scores[moment.site][moment.head] < scores.THRESHOLD for f in earlier)
 
 
-def test_a_head_that_is_seen_to_have_turned_when_the_model_is_changed_is_a_moment_too(
-    tiny, make_run, at, monkeypatch
-):
+def test_a_head_found_to_have_turned_at_an_intervention_is_a_moment_too(tiny, make_run, at, monkeypatch):
     run = make_run(tiny(steps=100, evaluate_every=100))
     run.advance(7)
     at(run, "paused", 7)

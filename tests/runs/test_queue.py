@@ -1,4 +1,4 @@
-"""Who may train and who waits: first come, first served, for so long, and nobody is forgotten."""
+"""The queue of runs: first come, first served, within time limits, and no run is forgotten."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from transformer.runs.queue import Lease, Queue
 
 @pytest.fixture
 def clock(monkeypatch):
-    """Minutes on the clock, to be moved."""
+    """The time in minutes, which a test can set."""
     now = [0.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: 60 * now[0])
     return now
 
 
 def nothing():
-    """Nobody listens."""
+    """Do nothing when called."""
 
 
-def test_a_run_by_itself_has_its_slot_at_once_and_for_ever(clock):
+def test_a_run_without_a_queue_has_its_slot_at_once_and_without_limit(clock):
     turn = Lease()
     assert turn.take(nothing)
     assert turn.place is None
@@ -33,7 +33,7 @@ def test_a_run_by_itself_has_its_slot_at_once_and_for_ever(clock):
     assert not turn.unseen
 
 
-def test_waiting_and_pausing_take_nothing_off_the_minutes_and_looking_adds_none(clock):
+def test_waiting_and_pausing_use_no_minutes_and_viewing_adds_none(clock):
     queue = Queue(1)
     first, second = Lease(queue, Limits(minutes=5)), Lease(queue, Limits(minutes=5))
     assert first.take(nothing)
@@ -56,7 +56,7 @@ def test_waiting_and_pausing_take_nothing_off_the_minutes_and_looking_adds_none(
     assert second.over() is None
 
 
-def test_a_run_that_nobody_looks_at_is_to_pause_and_a_look_keeps_it_going(clock):
+def test_an_unviewed_run_must_pause_and_a_view_keeps_it_going(clock):
     turn = Lease(Queue(1), Limits(unseen_minutes=10))
     turn.take(nothing)
     clock[0] = 9
@@ -72,18 +72,18 @@ def test_a_run_that_nobody_looks_at_is_to_pause_and_a_look_keeps_it_going(clock)
     assert turn.over() is None
 
 
-# The line.
+# The queue.
 
 
 @pytest.fixture
 def called():
-    """Who has been called, in order."""
+    """The names that have been called, in order."""
     return []
 
 
 @pytest.fixture
 def take(called):
-    """Stand in a line, to be called by name."""
+    """Join a queue; a call appends the name to `called`."""
     return lambda queue, who: queue.take(who, lambda: called.append(who))
 
 
@@ -91,7 +91,7 @@ def places(queue, who):
     return [queue.place(one) for one in who]
 
 
-def test_who_gives_a_slot_back_lets_in_the_one_that_came_first(take, called):
+def test_a_released_slot_goes_to_the_first_in_the_queue(take, called):
     queue = Queue(2)
     assert [take(queue, who) for who in "abcde"] == [True, True, False, False, False]
     assert [take(queue, who) for who in "acd"] == [True, False, False]  # asking again changes nothing
@@ -105,10 +105,10 @@ def test_who_gives_a_slot_back_lets_in_the_one_that_came_first(take, called):
     assert called == ["c", "d"]
     assert places(queue, "abcde") == [None, None, None, None, (1, 1)]
     take(queue, "a")
-    assert places(queue, "ea") == [(1, 2), (2, 2)]  # at the end of the line again
+    assert places(queue, "ea") == [(1, 2), (2, 2)]  # at the end of the queue again
 
 
-def test_who_waits_no_longer_moves_the_others_up_and_lets_nobody_in(take, called):
+def test_leaving_the_queue_moves_the_others_up_and_frees_no_slot(take, called):
     queue = Queue(1)
     for who in "abcd":
         take(queue, who)
@@ -117,7 +117,7 @@ def test_who_waits_no_longer_moves_the_others_up_and_lets_nobody_in(take, called
     assert called == []
 
 
-def test_giving_back_what_one_does_not_have_changes_nothing(take, called):
+def test_releasing_a_slot_that_is_not_held_changes_nothing(take, called):
     queue = Queue(1)
     take(queue, "a")
     take(queue, "b")
@@ -128,7 +128,7 @@ def test_giving_back_what_one_does_not_have_changes_nothing(take, called):
     assert queue.place("b") is None
 
 
-def test_who_is_called_may_ask_at_once_in_the_same_thread():
+def test_a_callback_can_take_the_slot_at_once_in_the_same_thread():
     queue, heard = Queue(1), []
     queue.take("a", lambda: None)
     queue.take("b", lambda: heard.append(queue.take("b", lambda: None)))
@@ -136,7 +136,7 @@ def test_who_is_called_may_ask_at_once_in_the_same_thread():
     assert heard == [True]
 
 
-def test_of_many_threads_never_more_than_three_work_and_each_has_its_turn():
+def test_never_more_than_three_of_many_threads_hold_a_slot_and_each_gets_one():
     queue, most, lock = Queue(3), [], threading.Lock()
     working: set[int] = set()
     done: list[int] = []
@@ -162,10 +162,10 @@ def test_of_many_threads_never_more_than_three_work_and_each_has_its_turn():
     assert sorted(done) == list(range(40))
     assert max(most) <= 3
     assert queue.place(0) is None
-    assert queue.take("next", lambda: None)  # nobody has kept a slot
+    assert queue.take("next", lambda: None)  # no slot is still taken
 
 
-def test_a_stopped_run_waits_no_more_even_before_it_has_left_the_line(tiny, make_run, monkeypatch):
+def test_a_stopped_run_has_no_place_even_before_it_has_left_the_queue(tiny, make_run, monkeypatch):
     queue = Queue(1)
     training, waiting = (make_run(tiny(steps=100_000), lease=Lease(queue)) for _ in range(2))
     training.start().result(30)

@@ -1,4 +1,4 @@
-"""All runs of the process: by id, newest first, and not too many."""
+"""The registry of all runs of the process: by id, newest first, up to a limit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from transformer.runs.limits import Limits
 
 @pytest.fixture
 def registry(server):
-    """A server with the usual limits."""
+    """A registry with the default limits."""
     return server()
 
 
@@ -35,7 +35,7 @@ def test_a_draft_is_found_by_its_id_and_not_listed_until_it_is_started(registry,
     assert registry.get("no such run") is registry.get(None) is registry.get("") is None
 
 
-def test_a_run_knows_which_one_it_grew_out_of(registry, tiny, until):
+def test_a_run_records_the_run_that_it_was_started_after(registry, tiny, until):
     first, second = registry.draft(tiny()), registry.draft(tiny(), words=("ox",))
     registry.start(first)
     registry.start(second, after=first.id)
@@ -44,7 +44,7 @@ def test_a_run_knows_which_one_it_grew_out_of(registry, tiny, until):
     assert [probe.text for probe in second.view.frame.probes] == ["ox"]
 
 
-def test_a_draft_that_was_replaced_is_forgotten_and_a_run_is_not(registry, tiny, until):
+def test_a_discarded_draft_is_forgotten_but_a_started_run_is_kept(registry, tiny, until):
     draft, run = registry.draft(tiny()), registry.draft(tiny())
     finish(registry, run, until)
     registry.discard(draft.id)
@@ -54,7 +54,7 @@ def test_a_draft_that_was_replaced_is_forgotten_and_a_run_is_not(registry, tiny,
     assert registry.get(run.id) is run
 
 
-def test_a_draft_that_nobody_looks_at_is_forgotten_when_another_is_made(registry, tiny, monkeypatch):
+def test_an_unviewed_draft_is_forgotten_when_another_is_made(registry, tiny, monkeypatch):
     clock = [0.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
     left, looked_at = registry.draft(tiny()), registry.draft(tiny())
@@ -67,7 +67,7 @@ def test_a_draft_that_nobody_looks_at_is_forgotten_when_another_is_made(registry
     assert registry.get(looked_at.id) is looked_at
 
 
-def test_beyond_as_many_drafts_as_runs_are_kept_the_one_unseen_for_longest_is_forgotten(server, tiny):
+def test_beyond_the_limit_of_kept_runs_the_draft_viewed_longest_ago_is_forgotten(server, tiny):
     registry = server(kept=3)
     first, *others = [registry.draft(tiny(seed=seed), visitor=f"page {seed}") for seed in range(3)]
     assert registry.get(first.id) is first  # looked at again
@@ -76,9 +76,7 @@ def test_beyond_as_many_drafts_as_runs_are_kept_the_one_unseen_for_longest_is_fo
     assert others[0].join()
 
 
-def test_the_ended_run_that_was_used_longest_ago_makes_room_and_one_that_trains_does_not(
-    registry, tiny, until
-):
+def test_the_least_recently_used_ended_run_is_evicted_but_a_training_run_is_not(registry, tiny, until):
     training = registry.draft(tiny(steps=100_000, evaluate_every=100_000))
     registry.start(training)
     ended = [registry.draft(tiny(steps=1)) for _ in range(5)]
@@ -91,10 +89,10 @@ def test_the_ended_run_that_was_used_longest_ago_makes_room_and_one_that_trains_
     assert registry.listed() == [ended[4], ended[3], ended[0], training]
     assert registry.get(ended[1].id) is None
     assert [registry.owners.is_owned(run.id) for run in ended] == [True, False, False, True, True]
-    assert ended[1].view.step == 1  # who holds it may still read it
+    assert ended[1].view.step == 1  # a page that holds it can still read it
 
 
-def test_a_reload_of_the_source_finds_the_same_registry():
+def test_reloading_the_module_keeps_the_same_registry():
     code = (
         "import importlib, transformer.runs.registry as module\n"
         "first = module.REGISTRY\n"

@@ -1,4 +1,4 @@
-"""Recording that costs too much is less often, which is said; what is left out is answered nearby."""
+"""Costly recording takes fewer steps and reports that; a step left out is answered by one nearby."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from transformer.recording.weights import Snapshot
 
 
 def rhythm_of(a_frame, a_step, n=60, watched=False):
-    """After many developments of 25 frames that cost so much each."""
+    """Return the interval of recorded steps after each of n batches of 25 frames; costs in seconds."""
     made, everies = FrameScheduler(), []
     for _ in range(n):
         for _ in range(25):
@@ -24,16 +24,16 @@ def rhythm_of(a_frame, a_step, n=60, watched=False):
 
 @pytest.fixture
 def known_soon(monkeypatch):
-    """What recording costs is believed as soon as on a server."""
+    """Trust the measured cost of recording as soon as a server does."""
     monkeypatch.setattr(recorder, "KNOWN_SECONDS", KNOWN_SECONDS)
 
 
-def test_recording_that_keeps_its_share_is_of_every_step(known_soon):
+def test_recording_within_its_share_of_time_covers_every_step(known_soon):
     assert set(rhythm_of(0.9 * UNWATCHED, 1.0)) == {1}
     assert set(rhythm_of(0.9 * WATCHED, 1.0, watched=True)) == {1}
 
 
-def test_recording_that_costs_too_much_is_less_often_and_the_share_then_holds(known_soon):
+def test_costly_recording_takes_fewer_steps_and_then_keeps_its_share_of_time(known_soon):
     for a_frame in (0.2, 0.7, 3.0):
         every = rhythm_of(a_frame, 1.0)[-1]
         assert 1 < every <= MOST_APART
@@ -42,7 +42,7 @@ def test_recording_that_costs_too_much_is_less_often_and_the_share_then_holds(kn
     assert rhythm_of(1000.0, 1.0)[-1] == MOST_APART
 
 
-def test_one_dear_development_changes_nothing_and_cheap_ones_bring_every_step_back(known_soon):
+def test_one_costly_batch_changes_nothing_and_cheap_batches_restore_every_step(known_soon):
     made = FrameScheduler(every=4)
     made.trained(1.0)
     for _ in range(20):
@@ -52,17 +52,17 @@ def test_one_dear_development_changes_nothing_and_cheap_ones_bring_every_step_ba
     assert made.every == 1
 
 
-def test_after_a_dear_moment_every_step_is_recorded_again_though_each_costs_most_of_its_share(known_soon):
+def test_after_one_costly_batch_every_step_is_recorded_again_although_each_uses_most_of_its_share(known_soon):
     made = FrameScheduler()
     made.trained(1.0)
-    made.recorded(5, 5 * 0.7 * WATCHED + 5.0, watched=True)  # thinning, say
+    made.recorded(5, 5 * 0.7 * WATCHED + 5.0, watched=True)  # thinning, for example
     assert made.every > 1
     for _ in range(60):
         made.recorded(5 // made.every + 1, (5 // made.every + 1) * 0.7 * WATCHED * made.every, watched=True)
     assert made.every == 1
 
 
-def test_a_slower_rhythm_is_said_and_leaves_steps_out_evenly(tiny, training):
+def test_a_longer_interval_is_published_and_leaves_steps_out_evenly(tiny, training):
     one, published = training(tiny(steps=24, evaluate_every=24, goal=None), every=4)
     take(one, 23)
     one.recording.develop()
@@ -70,7 +70,7 @@ def test_a_slower_rhythm_is_said_and_leaves_steps_out_evenly(tiny, training):
     assert published.view.frames.steps == (0, 4, 8, 12, 16, 20)
 
 
-def test_a_step_that_is_not_kept_is_answered_by_the_nearest_on_its_side_of_a_moment(tiny, training):
+def test_a_step_without_weights_is_answered_by_the_nearest_on_its_side_of_an_intervention(tiny, training):
     one, published = training(tiny(steps=12, evaluate_every=12, goal=None))
     take(one, 5)
     one.intervene(Interventions(ablated=(("decoder.0.cross", 1),)))

@@ -1,4 +1,4 @@
-"""A run in its thread: it obeys between two steps, and watching it changes nothing that it learns."""
+"""A run in its thread: commands take effect between two steps, and recording never changes the losses."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_run_is_idle_with_one_frame_of_the_untrained_model_until_it_is_started
     assert not view.active
 
 
-def test_a_run_finishes_with_the_losses_of_the_bare_generator(tiny, make_run, losses, at):
+def test_a_run_finishes_with_the_losses_of_the_bare_training_loop(tiny, make_run, losses, at):
     run = make_run(tiny())
     run.start()
     at(run, "finished")
@@ -46,7 +46,7 @@ def test_a_run_finishes_with_the_losses_of_the_bare_generator(tiny, make_run, lo
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
-def test_losses_are_bit_equal_whatever_is_done_in_between(tiny, make_run, losses, at, dropout):
+def test_losses_are_bit_equal_despite_pauses_new_words_and_pace_changes(tiny, make_run, losses, at, dropout):
     run = make_run(tiny(dropout=dropout))
     run.advance(2)
     at(run, "paused", 2)
@@ -65,7 +65,7 @@ def test_losses_are_bit_equal_whatever_is_done_in_between(tiny, make_run, losses
     assert recorded(run) == losses(tiny(dropout=dropout))
 
 
-def test_two_runs_at_once_learn_what_each_learns_alone(tiny, make_run, losses, at):
+def test_two_runs_at_once_have_the_losses_that_each_has_alone(tiny, make_run, losses, at):
     configs = [tiny(dropout=0.2, seed=seed, steps=12) for seed in (1, 2)]
     runs = [make_run(config) for config in configs]
     for run in runs:
@@ -75,7 +75,7 @@ def test_two_runs_at_once_learn_what_each_learns_alone(tiny, make_run, losses, a
         assert recorded(run) == losses(config)
 
 
-def test_a_run_that_nobody_is_to_see_is_looked_at_when_it_is_evaluated_and_learns_the_same(
+def test_a_run_that_does_not_record_every_step_is_recorded_at_evaluations_and_learns_the_same(
     tiny, make_run, losses, at
 ):
     run = make_run(tiny(), every_step=False)
@@ -85,9 +85,7 @@ def test_a_run_that_nobody_is_to_see_is_looked_at_when_it_is_evaluated_and_learn
     assert recorded(run) == losses(tiny())
 
 
-def test_at_one_step_a_second_three_steps_are_three_frames_and_waiting_is_not_counted(
-    tiny, make_run, at, until
-):
+def test_at_one_step_per_second_every_step_is_measured_and_waiting_is_not_counted(tiny, make_run, at, until):
     run = make_run(tiny(steps=3))
     until(lambda: run.view.frame)
     run.set_pace(1.0)
@@ -100,14 +98,14 @@ def test_at_one_step_a_second_three_steps_are_three_frames_and_waiting_is_not_co
     assert [frame.probes[0].output_step for frame in run.view.frames] == list(range(4))
     assert elapsed > 1.8
     assert 0.0 < run.view.steps_per_second <= 1.0
-    assert run.view.seconds < elapsed - 0.7  # a third of the waiting is left on however busy a machine
+    assert run.view.seconds < elapsed - 0.7  # a third of the waiting: a margin for busy machines
 
 
-def test_pause_stands_still_resume_goes_on_and_stop_ends(tiny, make_run, at, until):
+def test_pause_halts_resume_continues_and_stop_ends_a_run(tiny, make_run, at, until):
     run = make_run(tiny(steps=100_000, evaluate_every=100_000), every_step=False)
     run.start()
     until(lambda: run.view.step > 3)
-    run.pause().result(20.0)  # a command says when it has been obeyed
+    run.pause().result(20.0)  # the result arrives once the command has taken effect
     assert run.view.state == "paused"
     step = run.view.step
     time.sleep(0.05)
@@ -146,20 +144,20 @@ def test_a_word_added_in_any_state_is_in_a_frame_at_once(tiny, make_run, at, unt
     assert frame.loss == (None if state == "idle" else recorded(run)[frame.step - 1])
 
 
-def test_the_oldest_word_of_a_person_gives_way_when_there_are_too_many(tiny, make_run, until):
+def test_the_oldest_added_word_is_dropped_when_there_are_too_many(tiny, make_run, until):
     run = make_run(tiny())
     for letter in "abcdefghijkl":
         run.add_word(3 * letter)
     until(lambda: run.view.frame and "lll" in [probe.text for probe in run.view.frame.probes])
     kept = [probe.text for probe in run.view.frame.probes]
     assert kept == ["kayak", "cat", *(3 * letter for letter in "cdefghijkl")]
-    run.add_word("eee")  # there already
+    run.add_word("eee")  # already tracked
     run.add_word("mmm")
     until(lambda: "mmm" in [probe.text for probe in run.view.frame.probes])
     assert [probe.text for probe in run.view.frame.probes] == ["kayak", "cat", *(3 * c for c in "defghijklm")]
 
 
-def test_a_word_that_is_removed_is_in_no_frame_any_more_and_the_last_one_stays(tiny, make_run, at, until):
+def test_a_removed_word_is_in_no_frame_and_the_last_word_cannot_be_removed(tiny, make_run, at, until):
     run = make_run(tiny(steps=30))
     run.add_word("dog")
     run.advance(3)
@@ -178,11 +176,11 @@ def test_a_word_that_is_removed_is_in_no_frame_any_more_and_the_last_one_stays(t
     run.advance(2)
     at(run, "paused", 5)
     assert run.view.frames.steps_of("kayak") == ()
-    run.add_word("kayak")  # and may come back
+    run.add_word("kayak")  # a removed word can be added again
     until(lambda: run.view.frames.steps_of("kayak") == (0, 1, 2, 3, 4, 5))
 
 
-def test_a_run_is_called_what_its_owner_says(tiny, make_run):
+def test_a_run_can_be_renamed(tiny, make_run):
     run = make_run(tiny())
     assert run.view.name == ""
     run.rename("  eight   heads ").result(30)
@@ -193,7 +191,7 @@ def test_a_run_is_called_what_its_owner_says(tiny, make_run):
     assert run.view.name == ""
 
 
-def test_a_new_learning_rate_holds_from_the_next_step_on(tiny, make_run, at, losses):
+def test_a_new_learning_rate_applies_from_the_next_step_on(tiny, make_run, at, losses):
     run = make_run(tiny(schedule="constant"))
     run.advance(5)
     at(run, "paused", 5)
@@ -208,7 +206,7 @@ def test_a_new_learning_rate_holds_from_the_next_step_on(tiny, make_run, at, los
     assert recorded(run)[6:] != plain[6:]
 
 
-def test_a_run_that_was_stopped_goes_on_with_a_plan_of_its_own(tiny, make_run, at):
+def test_a_stopped_run_can_be_continued_with_a_new_plan(tiny, make_run, at):
     run = make_run(tiny(steps=100))
     run.advance(4)
     at(run, "paused", 4)
@@ -223,7 +221,7 @@ def test_a_run_that_was_stopped_goes_on_with_a_plan_of_its_own(tiny, make_run, a
     assert run.view.reason.startswith("All 9 steps are done: ")
 
 
-def test_a_run_goes_on_after_its_goal(tiny, make_run, at, every_right):
+def test_a_run_can_be_continued_after_its_goal(tiny, make_run, at, every_right):
     every_right()
     run = make_run(tiny(steps=50, goal=0.9))
     run.start()

@@ -1,4 +1,4 @@
-"""What goes wrong in a run: told in words, refused to the caller, and no other run's business."""
+"""Failures of a run: explained in words, raised to the caller, and without effect on other runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def failed(run, until):
     return run.view.reason
 
 
-def test_a_loss_that_is_no_number_ends_one_run_while_another_goes_on(tiny, make_run, until, losses):
+def test_a_loss_that_is_not_finite_ends_one_run_while_another_goes_on(tiny, make_run, until, losses):
     other = make_run(tiny(seed=5, steps=40))
     bad = make_run(tiny(learning_rate=1e30))
     for run in (other, bad):
@@ -59,9 +59,7 @@ def test_a_failed_run_is_opened_from_its_folder_without_a_model(tiny, make_run, 
 
 
 @pytest.mark.parametrize("step", [None, 2], ids=["while it is built", "in a step"])
-def test_a_run_that_has_failed_holds_no_model_and_shows_what_it_had_seen(
-    tiny, make_run, until, monkeypatch, step
-):
+def test_a_failed_run_holds_no_model_and_shows_what_it_had_recorded(tiny, make_run, until, monkeypatch, step):
     models = []
     made, batch = Transformer.__init__, Task.batch
 
@@ -82,7 +80,7 @@ def test_a_run_that_has_failed_holds_no_model_and_shows_what_it_had_seen(
     run.start()
     failed(run, until)
     gc.collect()
-    assert len(models) == 2  # one trains, and its weights are developed in the other
+    assert len(models) == 2  # one trains; the other computes its frames
     assert {model() for model in models} == {None}
     assert [frame.step for frame in run.view.frames] == ([] if step is None else [0, 1, 2])
     assert [one.step for one in run.view.snapshots] == ([] if step is None else [0, 1, 2])
@@ -103,11 +101,11 @@ TOO_LITTLE = "There is not enough memory for this model; choose a smaller width 
     ],
     ids=["Python's memory", "PyTorch's memory", "a refusal", "any other", "of several processes"],
 )
-def test_a_failure_is_told_with_what_to_do(error, reason):
+def test_a_failure_is_explained(error, reason):
     assert explained(error) == reason
 
 
-def test_a_missing_device_is_refused_before_there_is_a_thread(tiny, monkeypatch):
+def test_a_missing_device_is_refused_before_a_thread_is_started(tiny, monkeypatch):
     monkeypatch.setattr(device, "available_devices", lambda: ("cpu",))
     before = threading.active_count()
     with pytest.raises(InputError, match="no cuda device; it has cpu"):
@@ -115,7 +113,7 @@ def test_a_missing_device_is_refused_before_there_is_a_thread(tiny, monkeypatch)
     assert threading.active_count() == before
 
 
-def test_a_command_that_cannot_be_obeyed_is_refused_to_who_gave_it_and_the_run_goes_on(tiny, make_run, until):
+def test_an_invalid_command_is_refused_to_its_caller_and_the_run_goes_on(tiny, make_run, until):
     run = make_run(tiny())
     for command, message in [
         (lambda run: run.advance(0), "0 steps are not possible; choose from 1 to 100,000."),
@@ -134,12 +132,12 @@ def test_a_command_that_cannot_be_obeyed_is_refused_to_who_gave_it_and_the_run_g
     until(lambda: run.view.state == "finished")
 
 
-def test_a_word_that_cannot_be_asked_is_refused_before_there_is_a_run(tiny, make_run):
+def test_an_invalid_word_is_refused_before_a_run_is_made(tiny, make_run):
     with pytest.raises(InputError, match="^The word is empty; type one, such as banana.$"):
         make_run(tiny(), words=("cat", " "))
 
 
-def test_a_failed_run_cannot_go_on(tiny, make_run, until):
+def test_a_failed_run_cannot_be_continued_or_changed(tiny, make_run, until):
     run = make_run(tiny(learning_rate=1e30))
     run.start()
     failed(run, until)
@@ -155,7 +153,7 @@ def test_a_failed_run_cannot_go_on(tiny, make_run, until):
     assert run.view.interventions == NOTHING
 
 
-def test_a_command_that_the_run_refuses_answers_so_and_the_run_goes_on(tiny, make_run, monkeypatch, until):
+def test_a_command_that_the_run_refuses_raises_and_the_run_goes_on(tiny, make_run, monkeypatch, until):
     def refused(training, rate):
         raise InputError(f"A rate of {rate} is for later.")
 
@@ -167,7 +165,7 @@ def test_a_command_that_the_run_refuses_answers_so_and_the_run_goes_on(tiny, mak
     until(lambda: run.view.state == "finished")
 
 
-def test_a_command_that_fails_answers_with_its_error_and_whoever_waits_behind_it_waits_no_longer(
+def test_a_failing_command_raises_its_error_and_cancels_the_commands_behind_it(
     tiny, make_run, monkeypatch, until
 ):
     asked = threading.Event()
@@ -188,7 +186,7 @@ def test_a_command_that_fails_answers_with_its_error_and_whoever_waits_behind_it
     assert run.stop().cancelled()
 
 
-def test_what_is_asked_while_the_folder_of_an_ended_run_closes_is_answered(
+def test_a_command_given_while_the_folder_of_an_ended_run_closes_is_cancelled(
     tiny, make_run, monkeypatch, tmp_path
 ):
     closing, close, may_close = threading.Event(), Archive.close, threading.Event()
@@ -201,7 +199,7 @@ def test_what_is_asked_while_the_folder_of_an_ended_run_closes_is_answered(
     assert late.cancelled()
 
 
-def test_a_folder_is_let_go_even_where_the_end_of_its_run_cannot_be_kept(
+def test_a_folder_is_released_even_if_the_end_of_its_run_cannot_be_saved(
     tiny, make_run, monkeypatch, tmp_path, until, caplog
 ):
     run = make_run(tiny(), archive=Archive(tmp_path / "run"))
@@ -216,11 +214,11 @@ def test_a_folder_is_let_go_even_where_the_end_of_its_run_cannot_be_kept(
     assert run.join()
     assert "could not be saved" in run.view.unsaved
     assert not is_held(tmp_path / "run")
-    Claim(tmp_path / "run").release()  # another writer is let in
+    Claim(tmp_path / "run").release()  # another writer can claim it
     assert "The end of run" in caplog.text
 
 
-def test_waiting_ends_with_the_run_or_in_time(tiny, make_run, until):
+def test_waiting_ends_when_the_run_stands_still_or_at_the_timeout(tiny, make_run, until):
     run = make_run(tiny(steps=100_000, evaluate_every=100_000))
     run.start()
     assert not run.wait(0.1)

@@ -1,4 +1,4 @@
-"""Many runs on one server: some train, the others wait in line, and nobody takes more than their part."""
+"""Many runs on one server: some train, the others are queued, and no visitor takes more than a share."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ def states(*runs):
     return [run.view.state for run in runs]
 
 
-def test_two_train_and_the_others_wait_in_the_order_in_which_they_came(server, begin, until):
+def test_two_runs_train_and_the_others_are_queued_in_the_order_they_started(server, begin, until):
     registry = server(per_visitor=5)
     runs = [begin(registry) for _ in range(5)]
     assert states(*runs) == ["training", "training", "queued", "queued", "queued"]
     assert [run.place for run in runs] == [None, None, (1, 3), (2, 3), (3, 3)]
-    assert runs[4].view.active  # so that every page goes on looking
+    assert runs[4].view.active  # so that every page keeps refreshing
     runs[1].stop()
     until(lambda: runs[2].view.state == "training")
     assert states(*runs) == ["training", "stopped", "training", "queued", "queued"]
     assert [run.place for run in runs] == [None, None, None, (1, 2), (2, 2)]
 
 
-def test_a_run_that_had_to_wait_learns_what_it_learns_alone(server, begin, tiny, until, losses):
+def test_a_run_that_was_queued_learns_what_it_learns_alone(server, begin, tiny, until, losses):
     registry = server(**WITH_ONE)
     first, second = begin(registry), registry.draft(tiny())
     registry.start(second)
@@ -41,12 +41,12 @@ def test_a_run_that_had_to_wait_learns_what_it_learns_alone(server, begin, tiny,
     assert second.view.metrics.column("loss").tolist() == losses(tiny())
 
 
-def test_a_paused_run_gives_its_slot_back_and_waits_to_resume(server, begin, until):
+def test_a_paused_run_releases_its_slot_and_is_queued_to_resume(server, begin, until):
     registry = server(**WITH_ONE)
     first, second = begin(registry), begin(registry)
     first.pause()
     until(lambda: second.view.state == "training")
-    first.resume().result(20)  # with standing in line: no page waits for a slot, which the other has
+    first.resume().result(20)  # returns once it is queued: no page waits for the slot
     assert (first.view.state, first.place) == ("queued", (1, 1))
     second.pause()
     until(lambda: first.view.state == "training")
@@ -54,12 +54,12 @@ def test_a_paused_run_gives_its_slot_back_and_waits_to_resume(server, begin, unt
     until(lambda: first.view.step > step)
 
 
-def test_a_call_that_comes_too_late_starts_nothing(server, begin, until):
+def test_a_slot_granted_after_a_pause_starts_nothing(server, begin, until):
     registry = server(**WITH_ONE)
     first, second = begin(registry), begin(registry)
     second.pause().result(20)
     first.stop()
-    second._runner.ask(second._runner.called)  # as if the slot had come just before the pause was obeyed
+    second._runner.ask(second._runner.called)  # as if granted just before the pause took effect
     second.set_pace(5.0).result(20)
     assert (second.view.state, second.view.step) == ("paused", 0)
     assert begin(registry).view.state == "training"
@@ -88,7 +88,7 @@ def test_a_run_that_fails_gives_its_slot_to_the_next(server, begin, tiny, until,
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_thread_that_dies_without_a_word_keeps_no_slot(server, begin, until, monkeypatch):
+def test_a_thread_that_dies_without_an_error_releases_its_slot(server, begin, until, monkeypatch):
     registry = server(**WITH_ONE)
     first, second = begin(registry), begin(registry)
 
@@ -96,7 +96,7 @@ def test_a_thread_that_dies_without_a_word_keeps_no_slot(server, begin, until, m
 
     def die(training, **how):
         if threading.current_thread().name == f"run-{first.id[:6]}":
-            raise SystemExit  # what no handler of errors catches
+            raise SystemExit  # no error handler catches this
         step(training, **how)
 
     monkeypatch.setattr(RecordedTraining, "step", die)
@@ -104,7 +104,7 @@ def test_a_thread_that_dies_without_a_word_keeps_no_slot(server, begin, until, m
     first.join()
 
 
-def test_a_run_that_nobody_looks_at_is_paused_says_so_and_goes_on_when_asked(server, begin, until):
+def test_an_unviewed_run_is_paused_with_a_reason_and_can_be_resumed(server, begin, until):
     registry = server(**WITH_ONE)
     run, waits = begin(registry), begin(registry)
     run.lease.seen_at -= 10 * 60
@@ -120,7 +120,7 @@ def test_a_run_that_nobody_looks_at_is_paused_says_so_and_goes_on_when_asked(ser
     assert run.view.reason == ""
 
 
-def test_a_run_whose_turn_comes_when_nobody_looks_any_more_leaves_it_to_the_next(server, begin, until):
+def test_an_unviewed_queued_run_is_paused_and_passes_its_slot_to_the_next(server, begin, until):
     registry = server(**WITH_ONE)
     first, second, third = (begin(registry) for _ in range(3))
     second.lease.seen_at -= 600
@@ -130,7 +130,7 @@ def test_a_run_whose_turn_comes_when_nobody_looks_any_more_leaves_it_to_the_next
     assert second.view.reason.startswith("Paused at step 0: no page has shown it for 10 minutes.")
 
 
-def test_a_run_that_has_had_its_time_is_stopped_says_so_and_can_be_continued(server, begin, until):
+def test_a_run_at_its_time_limit_is_stopped_with_a_reason_and_can_be_continued(server, begin, until):
     registry = server(minutes=30)
     run = begin(registry)
     run.lease.taken_at -= 30 * 60
@@ -145,7 +145,7 @@ def test_a_run_that_has_had_its_time_is_stopped_says_so_and_can_be_continued(ser
     assert run.view.reason == ""
 
 
-def test_a_run_goes_on_up_to_the_limit_of_steps_and_not_beyond(server, tiny, until):
+def test_a_run_can_be_continued_up_to_the_step_limit_and_not_beyond(server, tiny, until):
     registry = server(steps=300)
     run = registry.draft(tiny(steps=4))
     registry.start(run)
@@ -158,7 +158,7 @@ def test_a_run_goes_on_up_to_the_limit_of_steps_and_not_beyond(server, tiny, unt
     until(lambda: run.view.planned == 300)
 
 
-def test_a_visitor_has_so_many_runs_that_have_not_ended_and_others_have_theirs(server, begin, slow, until):
+def test_each_visitor_has_a_separate_limit_of_unfinished_runs(server, begin, slow, until):
     registry = server(training=1, per_visitor=2)
     first, second = begin(registry, visitor="ann"), begin(registry, visitor="ann")
     third = registry.draft(slow, visitor="ann")
@@ -173,13 +173,11 @@ def test_a_visitor_has_so_many_runs_that_have_not_ended_and_others_have_theirs(s
     registry.start(third)
     with pytest.raises(InputError, match=refused):
         registry.continue_for(second, 3, 0.1)
-    registry.adopt(third)  # one of the two that there are is no third
+    registry.adopt(third)  # already counted, so it is no third run
     assert second.view.state == "stopped"
 
 
-def test_runs_make_room_when_they_have_ended_or_were_left_and_never_while_somebody_looks(
-    server, begin, tiny, until
-):
+def test_ended_and_abandoned_runs_are_evicted_but_never_a_run_that_is_viewed(server, begin, tiny, until):
     registry = server(training=3, kept=3)
     watched, left, ended = begin(registry), begin(registry), registry.draft(tiny(steps=1))
     registry.start(ended)
@@ -188,14 +186,14 @@ def test_runs_make_room_when_they_have_ended_or_were_left_and_never_while_somebo
     left.lease.seen_at -= 3600
     until(lambda: states(watched, left) == ["paused", "paused"])
     fourth = begin(registry)
-    assert registry.listed() == [fourth, left, watched]  # what has ended goes first, though it is younger
+    assert registry.listed() == [fourth, left, watched]  # an ended run goes first, although it is newer
     fifth = begin(registry)
     assert registry.listed() == [fifth, fourth, watched]
     sixth = begin(registry)
     assert registry.listed() == [sixth, fifth, fourth, watched]
 
 
-def test_each_event_is_one_line_that_tells_neither_the_link_nor_a_word(
+def test_each_event_is_logged_in_one_line_without_full_ids_or_words(
     server, begin, tiny, until, caplog, monkeypatch
 ):
     caplog.set_level(logging.INFO, logger="headlight.runs")

@@ -1,4 +1,4 @@
-"""Two runs that race: neither has more of the machine than the other, and neither learns anything else."""
+"""Two runs in a race: both get the same share of the machine, and neither learns anything different."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from transformer.runs.queue import Lease, Queue
 
 @pytest.fixture
 def raced(server):
-    """Two runs of one server from the start until a condition holds; what both views said meanwhile."""
+    """Race two runs of one server until a condition holds; return them and their progress meanwhile."""
 
     def race(one, other, *, by_seconds=False, until):
         registry = server(training=1)
@@ -38,8 +38,8 @@ def ended(*views):
     return all(view.state == "finished" for view in views)
 
 
-def test_two_that_race_take_the_same_number_of_steps_within_one_in_one_slot(tiny, raced):
-    """The second model is several times as large: alone in the machine it would fall behind."""
+def test_racing_runs_share_one_slot_and_stay_within_one_step_of_each_other(tiny, raced):
+    """The second model is several times as large: without a race it would fall behind."""
     runs, seen = raced(tiny(steps=60), tiny(steps=60, d_model=96, d_ff=192), until=ended)
     training = [(one[1], other[1]) for one, other in seen if one[0] == other[0] == "training"]
     assert ended(*(run.view for run in runs))
@@ -47,7 +47,7 @@ def test_two_that_race_take_the_same_number_of_steps_within_one_in_one_slot(tiny
     assert all(abs(one - other) <= 1 for one, other in training)
 
 
-def test_by_seconds_both_get_the_same_time_within_one_step_and_the_smaller_model_more_steps(tiny, raced):
+def test_by_seconds_both_train_equally_long_within_one_step_and_the_smaller_takes_more_steps(tiny, raced):
     runs, seen = raced(
         tiny(steps=2000),
         tiny(steps=2000, d_model=120, d_ff=480, n_encoder_layers=4, n_decoder_layers=4),
@@ -67,7 +67,7 @@ def test_a_race_changes_no_loss(tiny, raced, losses):
     assert [recorded(run) for run in runs] == [losses(config) for config in configs]
 
 
-def test_one_that_is_paused_or_has_ended_holds_up_nobody(tiny, raced):
+def test_a_paused_or_ended_run_does_not_hold_up_the_other_run(tiny, raced):
     (one, other), _ = raced(tiny(steps=20), tiny(steps=60), until=lambda one, other: one.step >= 5)
     one.pause().result(10)
     at = other.view.step
@@ -79,7 +79,7 @@ def test_one_that_is_paused_or_has_ended_holds_up_nobody(tiny, raced):
     assert (one.view.step, other.view.step) == (20, 60)
 
 
-def test_one_that_comes_later_catches_up_while_the_first_waits(tiny, server):
+def test_a_run_that_joins_later_catches_up_while_the_first_waits(tiny, server):
     registry = server(training=1)
     first, second = (registry.draft(tiny(steps=steps)) for steps in (400, 30))
     registry.start(first)
@@ -95,8 +95,8 @@ def test_one_that_comes_later_catches_up_while_the_first_waits(tiny, server):
         time.sleep(0.001)
 
 
-def test_another_clock_stops_neither(tiny, raced):
-    """The one that waits by the old clock may be the one that is behind by the new one."""
+def test_switching_between_steps_and_seconds_stops_neither_run(tiny, raced):
+    """The run that waits by one measure may be the run that is behind by the other measure."""
     runs, _ = raced(
         tiny(steps=5000),
         tiny(steps=5000, d_model=96, d_ff=192),
@@ -112,7 +112,7 @@ def test_another_clock_stops_neither(tiny, raced):
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_two_leases_that_share_a_slot_are_one_in_the_line_and_give_it_back_together(order):
+def test_two_leases_that_share_a_slot_have_one_place_in_the_queue_and_release_it_together(order):
     queue = Queue(1)
     leases = [Lease(queue, Limits()), Lease(queue, Limits())]
     last = Lease(queue, Limits())
@@ -128,7 +128,7 @@ def test_two_leases_that_share_a_slot_are_one_in_the_line_and_give_it_back_toget
     assert called == ["last"]
 
 
-def test_two_that_wait_together_are_called_together():
+def test_two_leases_that_wait_together_are_called_together():
     queue = Queue(1)
     first, one, other = (Lease(queue, Limits()) for _ in range(3))
     called = []

@@ -1,4 +1,4 @@
-"""A visitor who keeps to no rules: speaks the protocol and sends whatever the browser would not."""
+"""A client that speaks Streamlit's protocol and sends what no browser would send."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from benchmarks.tools.viewer import Viewer
 
 SECONDS = 60.0
 SMALL = "layers_encoder=1&layers_decoder=1&heads=2&width=8&letters=6&batch_size=4&goal=none&device=cpu"
-"""The link of a model that trains fast."""
+"""The query of a link to a model that trains fast."""
 
 
 class Stranger(Viewer):
-    """One connection, with what the server has said on it."""
+    """One connection, with what the server has sent on it."""
 
     def __init__(self, address: str, query: str = "", page: str = "") -> None:
         super().__init__(address, query, page)
         self.kinds: list[str] = []
-        """Of the elements that have come."""
+        """Kinds of the elements received."""
         self.texts: list[str] = []
         self.session = ""
         self.received = 0
-        """Bytes."""
+        """Number of bytes."""
         self.full_runs = 0
-        """So often the whole page has come."""
+        """Number of times that the whole page has been received."""
         self.references = 0
-        """Messages that have come as the name of one that had come before."""
+        """Number of messages received as a reference to an earlier message."""
         self._claimed: dict[str, WidgetState] = {}
 
     def _take(self, data: bytes) -> None:
@@ -54,7 +54,7 @@ class Stranger(Viewer):
 
     def _note_widget(self, element: Any) -> None:
         super()._note_widget(element)
-        self._widgets |= self._claimed  # whatever the server says that they hold
+        self._widgets |= self._claimed  # overrides the values that the server sends
         kind = element.WhichOneof("type")
         self.kinds.append(kind)
         if kind in ("markdown", "heading", "text"):
@@ -62,16 +62,16 @@ class Stranger(Viewer):
 
     @property
     def run(self) -> str:
-        """The id of the run that its page shows."""
+        """The id of the run that the page shows."""
         return str(self._shown["run"])
 
     @property
     def keys(self) -> set[str]:
-        """Of the boxes and buttons that have come."""
+        """Keys of the boxes and buttons received."""
         return {*self._buttons, *(id_.rpartition("-")[2] for id_ in self._widgets)}
 
     async def told(self, condition: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
-        """What the news of its run say, as soon as they say something."""
+        """Wait until the news of the run meet a condition; return them."""
         address = self._address.replace("/_stcore/stream", f"/stream/{self.run}/news")
         async with (
             asyncio.timeout(SECONDS),
@@ -93,9 +93,9 @@ class Stranger(Viewer):
         await self._socket.send(message if isinstance(message, bytes) else message.SerializeToString())
 
     async def claim(self, **values: dict[str, Any]) -> None:
-        """Say of boxes, by key, that they hold this; returns when the page has answered.
+        """Set the values of boxes, by key, and wait for the answer of the page.
 
-        They go from the link, which would overrule them.
+        The keys are removed from the link, which would override the values.
         """
         left = [part for part in self.query.split("&") if part.partition("=")[0] not in values]
         self.query = "&".join(left)
@@ -121,7 +121,7 @@ class Stranger(Viewer):
 
 
 def in_a_loop(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """Its result. In a thread of its own: Playwright may have a loop in this one."""
+    """Run a coroutine in a new thread, as Playwright may have a loop in this one; return its result."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, coroutine).result(180)
 
@@ -134,7 +134,7 @@ async def visiting(
     headers: dict[str, str] | None = None,
     before: Stranger | None = None,
 ) -> AsyncIterator[Stranger]:
-    """Someone who has opened a page and follows it; in the browser they had before the connection broke."""
+    """Open a page and follow it; with `before`, as the browser of that client after a lost connection."""
     stranger = Stranger(address, query, page)
     if before is not None:
         stranger.query, stranger._seen = before.query, before._seen
@@ -150,7 +150,7 @@ async def visiting(
 
 
 def asked(address, method, path, body=None, headers=None):
-    """Status and body of an answer; the path is sent as it is, which a browser would not do."""
+    """Return status, body and headers of an answer; the path is sent unchanged, unlike in a browser."""
     connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=20)
     try:
         connection.request(method, path, body, headers or {})

@@ -1,4 +1,4 @@
-"""Where the server asks who somebody is, nothing is shown before it knows; otherwise nobody is asked."""
+"""Login: with an [auth] section, nothing is shown before the login; without one, there is no login."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PAGES = ["", "explore", "anatomy", "masks", "data"]
 
 @pytest.fixture
 def app():
-    """A visitor of an app whose secrets file has this [auth]."""
+    """Return a function that opens the app with this [auth] section in its secrets file."""
 
     def visit(auth=None, **user):
         at = AppTest.from_file(str(ROOT / "pages" / "main.py"), default_timeout=60)
@@ -44,19 +44,19 @@ def keys(at):
     return {button.key for button in at.button}
 
 
-def test_nobody_is_asked_and_nothing_is_said_of_it_where_there_is_no_auth_section(app):
+def test_without_an_auth_section_the_page_shows_no_login(app):
     at = app()
     assert "run_start" in keys(at)
     assert not {"log_in", "log_out"} & keys(at)
 
 
-def test_with_one_a_visitor_sees_a_way_to_log_in_and_nothing_else(app):
+def test_with_an_auth_section_a_visitor_sees_only_the_login_button(app):
     at = app(AUTH)
     assert keys(at) == {"log_in"}
     assert len(at.sidebar) == len(at.number_input) == len(at.get("bidi_component")) == 0
 
 
-def test_each_provider_of_the_section_has_its_button(app):
+def test_each_provider_in_the_auth_section_has_its_own_button(app):
     own = ("client_id", "client_secret", "server_metadata_url")
     shared = {name: value for name, value in AUTH.items() if name not in own}
     provider = {name: AUTH[name] for name in own}
@@ -64,7 +64,7 @@ def test_each_provider_of_the_section_has_its_button(app):
     assert [button.label for button in at.button] == ["Log in with school", "Log in with club"]
 
 
-def test_who_has_logged_in_sees_the_page_and_their_name_and_can_log_out(app):
+def test_a_user_who_has_logged_in_sees_the_page_and_their_name_and_can_log_out(app):
     at = app(AUTH, is_logged_in=True, name="Ann **Other**", email="ann@example.com")
     assert {"run_start", "log_out"} <= keys(at)
     assert "Logged in as Ann **Other**" in [text.value for text in at.text]
@@ -72,7 +72,7 @@ def test_who_has_logged_in_sees_the_page_and_their_name_and_can_log_out(app):
 
 @pytest.fixture(scope="module")
 def asking(tmp_path_factory):
-    """A fresh server whose secrets file has an [auth] section: its first visitors come by deep links."""
+    """Address of a fresh server whose secrets file has an [auth] section; its first visits are deep links."""
     secrets = tmp_path_factory.mktemp("secrets") / "secrets.toml"
     secrets.write_text("[auth]\n" + "".join(f"{name} = {json.dumps(v)}\n" for name, v in AUTH.items()))
     server, address = start_server(None, "--secrets.files", str(secrets))
@@ -82,7 +82,7 @@ def asking(tmp_path_factory):
 
 
 @pytest.mark.parametrize("page", PAGES[::-1])
-def test_no_page_is_sent_to_who_has_not_logged_in_be_it_by_a_deep_link(asking, page):
+def test_without_a_login_a_deep_link_shows_only_the_login_button(asking, page):
     async def look():
         async with visiting(asking, "run=known&owner=token&steps=7", page) as visitor:
             first = set(visitor.keys)

@@ -1,4 +1,4 @@
-"""What strangers can send to the server as it is started, and what they get for it: nothing."""
+"""What a hostile client can send to the server, and that it gains nothing."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ LIMITS = Limits()
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """Where the server keeps its runs and what it has said."""
+    """The folder of the server's runs and log."""
     return tmp_path_factory.mktemp("server")
 
 
 @pytest.fixture(scope="module")
 def app(place):
-    """Its address."""
+    """Address of the server."""
     with (place / "said").open("wb") as said:
         many = {"HEADLIGHT_PER_VISITOR": "1000", "HEADLIGHT_KEPT": "1000"}
         server, address = start_server(output=said, HEADLIGHT_RUNS=str(place / "runs"), **many)
@@ -51,10 +51,10 @@ def test_a_page_of_another_site_cannot_connect_and_the_servers_own_can(app):
             handshake(app, foreign)
 
 
-# What belongs to everybody.
+# What all visitors share.
 
 
-def test_a_stranger_who_clears_the_servers_caches_takes_a_run_from_nobody(app):
+def test_clearing_the_servers_caches_takes_no_run_from_its_owner(app):
     async def clear():
         async with visiting(app, SLOW) as owner, visiting(app) as stranger:
             await owner.answered(owner.press("run_start"))
@@ -73,7 +73,7 @@ def test_a_stranger_who_clears_the_servers_caches_takes_a_run_from_nobody(app):
 
 
 @pytest.mark.parametrize("page", ["", "explore", "anatomy", "masks", "data"])
-def test_the_page_of_who_has_cleared_them_goes_on_as_well(app, page):
+def test_a_page_that_has_cleared_the_caches_goes_on_too(app, page):
     async def clear():
         async with visiting(app, SMALL, page) as stranger:
             await stranger.answered(stranger.ask())
@@ -84,7 +84,7 @@ def test_the_page_of_who_has_cleared_them_goes_on_as_well(app, page):
     assert in_a_loop(clear()) == []
 
 
-def test_who_comes_back_is_sent_everything_whole_and_nothing_by_a_name_whose_place_may_be_missing(app):
+def test_a_returning_client_gets_whole_messages(app):
     async def come_back():
         async with visiting(app, "goal=none&steps=20&device=cpu") as owner:
             await owner.answered(owner.press("run_start"))
@@ -111,7 +111,7 @@ def upload(address, session, body, token, size=None):
     return asked(address, "PUT", f"/_stcore/upload_file/{session}/a-file", body, headers)[0]
 
 
-def test_only_a_page_of_this_server_uploads_and_no_more_than_the_limit(app):
+def test_only_a_page_of_this_server_can_upload_and_only_up_to_the_limit(app):
     whole = b'--edge\r\nContent-Disposition: form-data; name="a"; filename="a.tsv"\r\n\r\n%b\r\n--edge--\r\n'
     most = SERVER["maxUploadSize"] * MEGABYTE
     _, _, headers = asked(app, "GET", "/_stcore/health")
@@ -122,13 +122,13 @@ def test_only_a_page_of_this_server_uploads_and_no_more_than_the_limit(app):
             return [
                 upload(app, visitor.session, whole % b"cat\tchat", given, size)
                 for given, size in (("", None), ("2|forged|forged|1", None), (token, None), (token, most + 1))
-            ] + [upload(app, visitor.session, iter([whole % (b"a" * (most + 1))]), token)]  # its size unsaid
+            ] + [upload(app, visitor.session, iter([whole % (b"a" * (most + 1))]), token)]  # without its size
 
     assert in_a_loop(session()) == [403, 403, 204, 413, 413]
     assert upload(app, "nobody", whole % b"cat\tchat", token) == 400
 
 
-def test_a_message_that_is_too_large_or_means_nothing_ends_its_own_connection_alone(app):
+def test_a_message_that_is_too_large_or_malformed_closes_only_its_own_connection(app):
     async def crowd():
         async with visiting(app) as other:
             closed = []
@@ -187,7 +187,7 @@ def test_values_beyond_the_limits_break_no_page_and_train_nothing_beyond_them(ap
         assert max(config["model"]["n_encoder_layers"], config["model"]["n_decoder_layers"]) <= 12
 
 
-def test_what_no_box_can_hold_breaks_the_page_of_its_sender_alone_which_says_no_more_than_the_kind_of_error(
+def test_values_of_a_wrong_type_break_only_the_senders_page_which_shows_only_the_kind_of_error(
     app,
 ):
     async def forge():
@@ -209,7 +209,7 @@ def test_what_no_box_can_hold_breaks_the_page_of_its_sender_alone_which_says_no_
         assert not any(said in str(error) for said in (str(ROOT), "site-packages", "NaN", "fast"))
 
 
-# What is handed out.
+# What is served.
 
 OUTSIDE = [
     "../app.py",
@@ -236,7 +236,7 @@ OUTSIDE = [
 ]
 
 
-def test_no_file_but_those_that_have_a_name_is_handed_out(app):
+def test_no_file_is_served_except_those_listed_by_name(app):
     secret = [(ROOT / "app.py").read_bytes(), (ROOT / ".streamlit" / "config.toml").read_bytes()]
     for outside in OUTSIDE:
         for before in (
@@ -254,14 +254,14 @@ def test_no_file_but_those_that_have_a_name_is_handed_out(app):
         assert asked(app, "GET", f"/files/{unknown}")[0] == 404, unknown
 
 
-def test_the_browser_is_given_the_installed_plotly_js_and_keeps_it(app):
+def test_the_installed_plotly_js_is_served_and_cached_by_the_browser(app):
     status, body, headers = asked(app, "GET", f"/files/{plotly()}")
     assert (status, body) == (200, files()[plotly()].read_bytes())
     assert headers["cache-control"] == "public, max-age=31536000, immutable"
     assert headers["content-type"].startswith("text/javascript")
 
 
-def test_every_script_that_a_page_or_another_script_names_is_there(app):
+def test_every_script_that_a_page_or_another_script_refers_to_is_served(app):
     async def open_():
         async with visiting(app, SMALL) as visitor:
             return visitor.exceptions
@@ -282,7 +282,7 @@ def test_every_script_that_a_page_or_another_script_names_is_there(app):
         assert script != "mounted" or len(read) > 4
 
 
-def test_the_interface_for_programs_is_off(app):
+def test_the_agent_api_is_off(app):
     for name in ("interact", "mcp"):
         json_ = {"Content-Type": "application/json"}
         status, body, _ = asked(app, "POST", f"/_stcore/agent/{name}", b"{}", json_)
@@ -290,8 +290,8 @@ def test_the_interface_for_programs_is_off(app):
         assert b"does not serve the agent API" in body
 
 
-def test_no_error_that_all_this_brought_about_was_raised_by_the_app(app, place):
-    """Streamlit refuses some of what is sent by an error of its own; the app's files raise none."""
+def test_no_error_in_the_log_was_raised_by_the_app(app, place):
+    """Streamlit refuses some messages by raising errors of its own; the app's files raise none."""
     blocks = re.split(r"Traceback \(most recent call last\):", (place / "said").read_text())[1:]
     raising = [re.findall(r'^  File "([^"]+)", line', block, re.MULTILINE)[-1] for block in blocks]
     ours = tuple(f"{ROOT}/{name}" for name in ("app.py", "pages/", "transformer/"))  # not of a .venv in ROOT

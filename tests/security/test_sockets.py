@@ -1,4 +1,4 @@
-"""Sockets of the real server: no more than there is room for, and none that keeps it from ending."""
+"""Sockets of the real server: their number is limited, and none keeps the server from ending."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ ENDS_WITHIN = 5.0
 
 
 def ticket(run):
-    """By the formula, with the secret that the server was started with."""
+    """Return a ticket for a run, signed with the secret of the server."""
     expiry = int(time.time()) + 3600
     said = f"headlight stream {run} {expiry}".encode()
     return f"{expiry}.{hmac.new(SECRET.encode(), said, hashlib.sha256).hexdigest()}"
 
 
 def news(address, run):
-    """Where the news of a run are, and what is to be offered there."""
+    """Return the address of a run's news and the subprotocols to offer there."""
     return f"{address.replace('http://', 'ws://')}/stream/{run}/news", [f"headlight.{ticket(run)}"]
 
 
 def surroundings(folder):
-    """The command line has no option for the secret."""
+    """Return the server's environment variables: the secret has no command-line option."""
     return {
         "STREAMLIT_SERVER_COOKIE_SECRET": SECRET,
         "HEADLIGHT_RUNS": str(folder / "runs"),
@@ -57,7 +57,7 @@ def surroundings(folder):
 
 @pytest.fixture
 def server(tmp_path):
-    """A server, its address and the folder of its runs; it is killed if it has not ended."""
+    """A server process, its address and its folder; the process is killed if it has not ended."""
     with (tmp_path / "said").open("wb") as said:
         process, address = start_server(output=said, **surroundings(tmp_path))
     yield process, address, tmp_path
@@ -66,7 +66,7 @@ def server(tmp_path):
 
 
 def training(address):
-    """The id of a run that somebody has started and left."""
+    """Start a run, leave it training, and return its id."""
 
     async def start():
         async with visiting(address, TRAINS) as owner:
@@ -78,7 +78,7 @@ def training(address):
 
 
 def step_of(address, run):
-    """The step at which a run stands, as its news say."""
+    """Return the current step of a run from its news."""
     where, offered = news(address, run)
     with connect(where, subprotocols=offered) as socket:
         return json.loads(socket.recv(timeout=20).split(b"\n", 1)[0])["step"]
@@ -121,7 +121,7 @@ def test_of_a_thousand_connections_those_beyond_the_limit_are_refused_and_the_se
     assert errors(folder) == 0
 
 
-def test_a_thousand_connections_without_a_ticket_take_nobodys_place(server):
+def test_a_thousand_connections_without_a_ticket_are_refused_and_take_no_place(server):
     _, address, folder = server
     run = training(address)
     where, offered = news(address, run)
@@ -144,7 +144,7 @@ def test_a_thousand_connections_without_a_ticket_take_nobodys_place(server):
 
 
 def frame(text):
-    """A frame of text, as a client sends it."""
+    """Return a WebSocket frame of text as a client sends it."""
     data, mask = text.encode(), os.urandom(4)
     assert len(data) < 126
     masked = bytes(byte ^ mask[i % 4] for i, byte in enumerate(data))
@@ -152,7 +152,7 @@ def frame(text):
 
 
 class Frozen:
-    """One who has opened a socket, says that it has drawn everything, and reads nothing of it."""
+    """A client that opens a socket, reports that it has drawn everything, and reads nothing."""
 
     def __init__(self, address, run):
         host = urlsplit(address)
@@ -171,7 +171,7 @@ class Frozen:
         threading.Thread(target=self._ask, daemon=True).start()
 
     def _ask(self):
-        """More and more, until the server can send no more."""
+        """Send requests until the server can send no more."""
         with suppress(OSError):
             while True:
                 self._socket.sendall(frame('{"asks": 1, "drawn": 2}'))
@@ -182,9 +182,7 @@ class Frozen:
 
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
-def test_a_server_ends_in_time_with_a_hundred_sockets_open_one_of_them_frozen_and_its_run_whole(
-    server, ending
-):
+def test_a_server_with_100_open_sockets_one_of_them_frozen_ends_in_time_and_saves_its_run(server, ending):
     process, address, folder = server
     run = training(address)
     where, offered = news(address, run)
@@ -196,7 +194,7 @@ def test_a_server_ends_in_time_with_a_hundred_sockets_open_one_of_them_frozen_an
         ]
         for one in watching:
             assert one.recv(timeout=20)
-        time.sleep(4)  # until nothing more can be sent to the frozen one
+        time.sleep(4)  # until nothing more can be sent to the frozen client
         step = json.loads(watching[-1].recv(timeout=20).split(b"\n", 1)[0])["step"]
         began = time.monotonic()
         process.send_signal(ending)

@@ -1,4 +1,4 @@
-"""What the tests of storage share: a finished run as a file."""
+"""Fixtures for the storage tests: a finished run, in a folder and as a file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from transformer.storage.bundle import pack, pack_view
 
 
 def finished_run(config: RunConfig, folder: Path, **settings: object) -> Run:
-    """A run that was kept in a folder to its end; no thread outlives it."""
+    """Train a run to its end in a folder and return it; its thread has ended."""
     run = Run(config, archive=Archive(folder), **settings)
     run.start()
     assert run.wait(60)
@@ -29,7 +29,7 @@ def finished_run(config: RunConfig, folder: Path, **settings: object) -> Run:
 
 @pytest.fixture(scope="module")
 def bundles(tiny_run: RunConfig, tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, bytes]:
-    """A finished run as its folder has it, and as memory has it."""
+    """A finished run as a file: packed from its folder, and packed from memory."""
     folder = tmp_path_factory.mktemp("bundles") / "run"
     run = finished_run(tiny_run, folder, words=("frog",))
     return pack(folder), pack_view(run.view, run.task, ("frog",))
@@ -49,7 +49,7 @@ def finished(tmp_path_factory, tiny_run, changed_midway):
 
 @pytest.fixture
 def saved(finished, tmp_path):
-    """The view of a finished run that was changed in mid-run, and a copy of its folder."""
+    """The view of a finished run with an intervention in mid-run, and a copy of its folder."""
     view, folder = finished
     return view, shutil.copytree(folder, tmp_path / "run")
 

@@ -1,4 +1,4 @@
-"""A run on disk: whole files that anyone can read, kept up to date, and told where the disk refuses."""
+"""A run on disk: complete, readable files that are kept up to date, and disk errors that are reported."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from transformer.storage.saved import read_run
 
 
 def is_whole(folder, view):
-    """Whether the folder holds all that the view has."""
+    """Assert that the folder holds all that the view has, and return True."""
     table = pd.read_parquet(folder / "metrics.parquet")
     assert table["loss"].tolist() == view.metrics.column("loss").tolist()
     assert (facts_of(folder)["state"], facts_of(folder)["step"]) == (view.state, view.step)
@@ -39,7 +39,7 @@ def archived(tiny_run, tmp_path_factory):
     return finished_run(config, folder, words=("frog", "ox")), folder
 
 
-def test_the_folder_holds_the_whole_run_and_nothing_half_written(archived):
+def test_the_folder_holds_the_whole_run_and_no_partial_files(archived):
     run, folder = archived
     assert sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*")) == [
         "frames.bin",
@@ -54,7 +54,7 @@ def test_the_folder_holds_the_whole_run_and_nothing_half_written(archived):
     assert is_whole(folder, run.view)
 
 
-def test_run_json_carries_the_configuration_and_how_it_ended(archived):
+def test_run_json_holds_the_configuration_and_the_final_state(archived):
     run, folder = archived
     facts, view = facts_of(folder), run.view
     assert RunConfig.from_json(json.dumps(facts.pop("config"))) == view.config
@@ -87,7 +87,7 @@ def test_run_json_carries_the_configuration_and_how_it_ended(archived):
     }
 
 
-def test_the_table_and_the_tokenizers_are_read_by_their_own_packages(archived):
+def test_pandas_reads_the_table_and_tokenizers_reads_the_tokenizer_files(archived):
     run, folder = archived
     table = pd.read_parquet(folder / "metrics.parquet")
     assert table["step"].tolist() == list(range(1, 61))
@@ -106,7 +106,7 @@ def test_a_run_is_on_disk_before_it_is_started(tiny, make_run, until, tmp_path):
     assert is_whole(tmp_path / "run", run.view)
 
 
-def test_a_run_that_has_gone_on_for_a_while_can_be_kept_from_now_on(tiny, make_run, until, tmp_path):
+def test_a_run_that_has_already_taken_steps_can_be_saved_from_now_on(tiny, make_run, until, tmp_path):
     run = make_run(tiny(steps=12), every_step=False)
     run.advance(7).result(20.0)
     assert run.wait(20)
@@ -121,8 +121,8 @@ def test_a_run_that_has_gone_on_for_a_while_can_be_kept_from_now_on(tiny, make_r
     assert is_whole(tmp_path / "run", run.view)
 
 
-def test_what_the_run_has_thinned_out_leaves_the_folder_too(tiny, tmp_path, monkeypatch):
-    """Frames and weights within their limits, however often; and what is said of them is what is there."""
+def test_frames_and_weights_that_a_run_thins_out_leave_its_folder_too(tiny, tmp_path, monkeypatch):
+    """Frames and weights stay within their limits, and the folder lists exactly those that are left."""
     monkeypatch.setattr("transformer.runs.run_recording.MEMORY_LIMIT", 60_000)
     monkeypatch.setattr("transformer.recording.weights.DISK_LIMIT", 1_000_000)
     monkeypatch.setattr(module, "KEPT_SECONDS", 0.05)
@@ -136,7 +136,7 @@ def test_what_the_run_has_thinned_out_leaves_the_folder_too(tiny, tmp_path, monk
     assert all(one.weights for one in snapshots)
 
 
-def test_a_folder_that_holds_something_is_refused_and_left_alone(tmp_path):
+def test_a_folder_that_is_not_empty_is_refused_and_left_unchanged(tmp_path):
     (tmp_path / "letter.txt").write_text("dear")
     with pytest.raises(InputError, match="is not empty") as refused:
         Archive(tmp_path)
@@ -144,7 +144,7 @@ def test_a_folder_that_holds_something_is_refused_and_left_alone(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
 
 
-def test_a_folder_in_which_a_run_was_killed_before_it_was_kept_takes_another(tiny, make_run, until, tmp_path):
+def test_a_folder_whose_run_was_killed_before_it_was_saved_takes_another_run(tiny, make_run, until, tmp_path):
     folder = tmp_path / "run"
     first = Archive(folder)
     assert sorted(path.name for path in folder.iterdir()) == ["run.lock", "writer.json"]
@@ -166,7 +166,7 @@ def test_a_run_that_fails_leaves_its_reason_and_its_losses_on_disk(tiny, make_ru
     assert is_whole(tmp_path / "run", run.view)
 
 
-def test_a_run_hands_over_what_there_is_whenever_that_is_due(tiny, make_run, until, tmp_path, monkeypatch):
+def test_a_run_hands_its_view_over_at_the_set_interval(tiny, make_run, until, tmp_path, monkeypatch):
     handed = []
     hand = Archive.hand
 
@@ -189,11 +189,11 @@ def test_a_run_hands_over_what_there_is_whenever_that_is_due(tiny, make_run, unt
     assert facts_of(tmp_path / "run")["step"] == steps[-1] == run.view.step
 
 
-# A disk that refuses.
+# Errors of the disk.
 
 
 @pytest.mark.parametrize("name", ["append", "sync", "write_whole"])
-def test_where_the_disk_refuses_the_run_finishes_in_memory_says_so_and_is_kept_later(
+def test_a_run_on_a_full_disk_finishes_in_memory_reports_it_and_is_saved_later(
     tiny, make_run, until, losses, tmp_path, monkeypatch, name
 ):
     def full(*_, **__):
@@ -215,7 +215,7 @@ def test_where_the_disk_refuses_the_run_finishes_in_memory_says_so_and_is_kept_l
     assert is_whole(tmp_path / "run", run.view)
 
 
-def test_a_mistake_of_ours_while_keeping_is_told_and_ends_no_run(
+def test_a_programming_error_while_saving_is_reported_and_ends_no_run(
     tiny, make_run, until, tmp_path, monkeypatch
 ):
     def wrong(*_):

@@ -1,4 +1,4 @@
-"""A run as one file: everything arrives and trains on as it would have; whatever else is sent is refused."""
+"""A run as one file: it is restored completely and trains on unchanged; any other file is refused."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from transformer.storage.tokens import new_token
 
 @pytest.fixture
 def servers(tmp_path):
-    """Where a run is trained, and where it is brought to."""
+    """The registry where a run is trained, and the registry where its file is opened."""
     both = tuple(Registry(Limits(), Library(tmp_path / name)) for name in ("home", "stage"))
     yield both
     for registry in both:
@@ -33,7 +33,7 @@ def servers(tmp_path):
 
 @pytest.fixture
 def paused(servers, tiny, until):
-    """A run of somebody that stands still after 5 of 12 steps, kept on disk."""
+    """A visitor's run, paused after 5 of 12 steps and saved on disk."""
     home, _ = servers
     run = home.draft(tiny(steps=12), ("frog", "ox"), token=new_token())
     home.adopt(run)
@@ -48,7 +48,7 @@ def bring(registry, data, token="a token"):
 
 
 def rewritten(data, change):
-    """The same archive after its files, by name, have been changed."""
+    """Return the same archive after a change of its files, given by name."""
     with zipfile.ZipFile(io.BytesIO(data)) as file:
         files = {name: file.read(name) for name in file.namelist()}
     change(files)
@@ -60,7 +60,7 @@ def rewritten(data, change):
 
 
 def saying(*part, **values):
-    """A change of what a run says of itself, or of a part of it, in a file without its training."""
+    """Return a change of values in run.json, or in a part of it, that also removes the training."""
 
     def change(files):
         facts = changed = json.loads(files["run.json"])
@@ -73,7 +73,7 @@ def saying(*part, **values):
     return change
 
 
-def test_what_a_killed_server_left_half_opened_goes_and_what_is_being_opened_stays(servers, paused):
+def test_an_opening_that_a_killed_server_left_is_removed_and_a_recent_opening_stays(servers, paused):
     home, stage = servers
     for name, age in ((".opening-old", 7200), (".opening-new", 60)):
         (stage.library.folder / name / "run").mkdir(parents=True)
@@ -84,7 +84,7 @@ def test_what_a_killed_server_left_half_opened_goes_and_what_is_being_opened_sta
     assert kept == {".opening-new", brought}
 
 
-def test_a_run_that_was_brought_along_shows_the_same_and_trains_on_to_the_same_losses(
+def test_a_run_opened_from_a_file_shows_the_same_and_trains_on_to_the_same_losses(
     servers, paused, losses, until
 ):
     home, stage = servers
@@ -107,7 +107,7 @@ def test_a_run_that_was_brought_along_shows_the_same_and_trains_on_to_the_same_l
     assert paused.view.step == 5
 
 
-def test_who_opens_a_file_owns_that_run_and_learns_nothing_of_the_one_that_it_was(servers, paused):
+def test_the_visitor_who_opens_a_file_owns_the_new_run_but_not_the_original(servers, paused):
     home, stage = servers
     data = home.file_of(paused)
     secret = (home.library.folder / paused.id / "owner.sha256").read_bytes()
@@ -121,9 +121,7 @@ def test_who_opens_a_file_owns_that_run_and_learns_nothing_of_the_one_that_it_wa
     assert len({here, there, paused.id}) == 3
 
 
-def test_a_run_that_is_kept_nowhere_can_be_taken_along_without_its_training(
-    servers, bundles, tiny_run, monkeypatch
-):
+def test_a_run_in_memory_alone_can_be_packed_without_its_training(servers, bundles, tiny_run, monkeypatch):
     _, stage = servers
     id_ = bring(stage, bundles[1], token="mine")
     replay = stage.get(id_)
@@ -132,10 +130,10 @@ def test_a_run_that_is_kept_nowhere_can_be_taken_along_without_its_training(
     with pytest.raises(InputError, match="cannot be changed here"):
         stage.control(id_, "mine")
     monkeypatch.setattr(remote, "FREE_SECONDS", 0.0)
-    assert stage.get(id_) is replay  # and is not read again at every look
+    assert stage.get(id_) is replay  # not read again on every request
 
 
-def test_replays_leave_memory_before_anybody_s_runs(tmp_path, tiny, bundles):
+def test_replays_leave_memory_before_runs_of_visitors(tmp_path, tiny, bundles):
     stage = Registry(Limits(kept=2), Library(tmp_path / "stage"))
     for started in (stage.draft(tiny(seed=1)), stage.draft(tiny(seed=2))):
         stage.start(started)
@@ -148,7 +146,7 @@ def test_replays_leave_memory_before_anybody_s_runs(tmp_path, tiny, bundles):
         one.put_away()
 
 
-def test_a_run_of_a_gpu_goes_on_where_there_is_none(servers, bundles):
+def test_a_run_of_a_gpu_is_opened_with_the_device_auto_where_there_is_none(servers, bundles):
     _, stage = servers
     id_ = bring(stage, rewritten(bundles[0], saying("config", device="cuda")))
     assert stage.get(id_).view.config.device == "auto"
@@ -170,7 +168,7 @@ def test_a_run_of_a_gpu_goes_on_where_there_is_none(servers, bundles):
         (saying(reason=os.urandom(2_000_000).hex()), "run.json is too large"),
     ],
 )
-def test_a_file_that_is_no_run_of_ours_is_refused_with_its_reason_and_leaves_nothing(
+def test_an_invalid_run_in_a_file_is_refused_with_the_reason_and_leaves_nothing(
     servers, bundles, change, why
 ):
     _, stage = servers
@@ -181,7 +179,7 @@ def test_a_file_that_is_no_run_of_ours_is_refused_with_its_reason_and_leaves_not
     assert list(stage.library.folder.iterdir()) == []
 
 
-def test_names_that_lead_out_of_the_folder_are_passed_over(servers, bundles, tmp_path):
+def test_unexpected_names_and_names_outside_the_folder_are_ignored(servers, bundles, tmp_path):
     _, stage = servers
     names = ["../outside.json", "/outside.json", "weights.bin/../../outside.bin", "owner.sha256", "run.lock"]
     names += ["x/../frames.bin", "x\\frames.bin", "x/run.json", "./metrics.parquet"]
@@ -193,7 +191,7 @@ def test_names_that_lead_out_of_the_folder_are_passed_over(servers, bundles, tmp
 
 
 def named(n):
-    """An archive of so many empty files."""
+    """Return an archive of n empty files."""
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as file:
         for i in range(n):
@@ -205,16 +203,16 @@ def named(n):
     ("data", "why"),
     [
         *((data, "not a zip file") for data in (b"", b"PK", b"no archive at all" * 1000)),
-        (named(12_000), "it names too many files"),  # before they are counted
+        (named(12_000), "it names too many files"),  # refused by the bytes of all names
     ],
     ids=["empty", "cut off", "text", "names"],
 )
-def test_what_is_no_archive_of_ours_is_refused_with_advice(data, why):
+def test_an_invalid_archive_is_refused_with_advice(data, why):
     with pytest.raises(InputError, match=f"{why}.*Choose a file of"):
         unpack(data, None)
 
 
-def test_an_opened_run_counts_as_its_visitors(servers, paused):
+def test_an_opened_run_counts_towards_the_limit_of_its_visitor(servers, paused):
     home, stage = servers
     data = home.file_of(paused)
     for _ in range(Limits().per_visitor):
@@ -223,13 +221,13 @@ def test_an_opened_run_counts_as_its_visitors(servers, paused):
         bring(stage, data)
 
 
-def test_a_file_that_is_larger_than_the_server_allows_is_refused_unread(tmp_path):
+def test_a_file_larger_than_the_server_allows_is_refused_unread(tmp_path):
     registry = Registry(Limits(upload_mb=1), Library(tmp_path))
     with pytest.raises(InputError, match=r"This file has 1\.1 MB; this server allows 1 MB"):
         bring(registry, bytes(1_100_000))
 
 
-def test_a_file_keeps_every_frame_and_as_many_weights_evenly_as_there_is_room_for(
+def test_a_file_keeps_every_frame_and_as_many_evenly_spaced_snapshots_as_fit(
     servers, tiny, until, monkeypatch
 ):
     home, stage = servers

@@ -1,4 +1,4 @@
-"""Who writes in a run's folder is told by a note: whoever looks leaves the lock alone."""
+"""A note names the process that writes a run's folder, so that a check leaves the lock alone."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ time.sleep(600)
 
 @pytest.fixture
 def other(tmp_path):
-    """Another process, which holds the folder."""
+    """Another process that holds the folder."""
     process = subprocess.Popen(
         [sys.executable, "-c", OTHER, str(tmp_path)], stdout=subprocess.PIPE, text=True
     )
@@ -48,16 +48,16 @@ def test_a_folder_is_held_from_claim_to_release(tmp_path):
     assert not is_held(tmp_path)
 
 
-def test_another_process_holds_it_until_it_ends_in_whatever_way(tmp_path, other):
+def test_another_process_holds_a_folder_until_it_ends_even_if_it_is_killed(tmp_path, other):
     assert is_held(tmp_path)
     other.kill()
     other.wait()
-    assert (tmp_path / WRITER).exists()  # it could not take its note away
+    assert (tmp_path / WRITER).exists()  # a killed process leaves its note
     assert not is_held(tmp_path)
     Claim(tmp_path).release()
 
 
-def test_a_later_process_of_the_same_number_is_not_taken_for_the_one_that_ended(tmp_path):
+def test_a_later_process_with_the_same_pid_is_not_mistaken_for_the_one_that_ended(tmp_path):
     claim = Claim(tmp_path)
     note = json.loads((tmp_path / WRITER).read_bytes())
     assert note["pid"] == os.getpid()
@@ -67,7 +67,7 @@ def test_a_later_process_of_the_same_number_is_not_taken_for_the_one_that_ended(
 
 
 @pytest.mark.parametrize(("age", "held"), [(1.0, True), (SILENT_SECONDS + 5, False)])
-def test_another_machine_holds_it_as_long_as_it_writes(tmp_path, age, held):
+def test_another_machine_holds_a_folder_as_long_as_it_writes(tmp_path, age, held):
     (tmp_path / LOCK).touch()
     note = {"host": "elsewhere", "pid": 1, "started": 0.0, "lock": (tmp_path / LOCK).stat().st_ino}
     (tmp_path / WRITER).write_text(json.dumps(note))
@@ -76,8 +76,8 @@ def test_another_machine_holds_it_as_long_as_it_writes(tmp_path, age, held):
     assert is_held(tmp_path) is held
 
 
-def test_who_looks_never_takes_the_lock(tmp_path):
-    """However often somebody looks in that very moment, a claim of a free folder never fails."""
+def test_checking_a_folder_never_takes_the_lock(tmp_path):
+    """However often other threads check a free folder meanwhile, a claim of it never fails."""
     ended = threading.Event()
 
     def look():

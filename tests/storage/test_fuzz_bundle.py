@@ -1,4 +1,4 @@
-"""Damaged bytes as a run in a file: it is the run that it was, or refused, and nothing is left behind."""
+"""A run file with damaged bytes is the original run or is refused, and nothing is left behind."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ DAMAGES = st.lists(
     min_size=1,
     max_size=4,
 )
-"""What is done, at which part of the file, and with which bytes."""
+"""The kind of damage, its relative position in the file, and the bytes to use."""
 
 
 @pytest.mark.timeout(3600)
 @profile(60)
 @given(DAMAGES)
-def test_a_damaged_file_is_the_run_that_it_was_or_refused(bundles, tmp_path, damages):
+def test_a_damaged_file_is_the_original_run_or_is_refused(bundles, tmp_path, damages):
     damaged = bytearray(bundles[0])
     for damage, part, some in damages:
         at = int(part * len(damaged))

@@ -1,4 +1,4 @@
-"""Any files whatsoever in a run's folder: it is read as far as it is whole, or refused with an InputError."""
+"""Arbitrary files in a run's folder: it is read as far as it is intact, or refused with an InputError."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from transformer.tasks.pairs.reading import Reading
 from transformer.tasks.pairs.store import keep, keep_tokenizer
 
 SECONDS = 2.0
-"""Of the processor, at most, until it is known what a folder is."""
+"""Most processor time that reading a folder may take."""
 
 
-# Folders that are whole.
+# Intact folders.
 
 
 @pytest.fixture(scope="module")
 def folders(tiny_run, tmp_path_factory):
-    """Where damaged folders are read, and whole ones: of words, of brought pairs, of a user's own model."""
+    """The parent folder, and three intact runs in it: of words, of own pairs, and of an own model."""
     place = tmp_path_factory.mktemp("fuzz")
     small = tiny_run.with_changes(steps=4, evaluate_every=2)
     pairs = tuple((f"the {i} cats", f"les {i} chats") for i in range(60))
@@ -62,7 +62,7 @@ def folders(tiny_run, tmp_path_factory):
     return place, [place / "whole", place / "pairs", own_run(place / "own", 4)]
 
 
-# Damage: each takes a folder and a way to draw, and changes something in it.
+# Damage: each function takes a folder, a file in it and a way to draw, and changes something.
 
 
 def files(folder):
@@ -79,7 +79,7 @@ def cut_off(folder, path, draw):
 def bits_flipped(folder, path, draw):
     data = bytearray(path.read_bytes())
     for _ in range(draw(st.integers(1, 4)) if data else 0):
-        ends = draw(st.sampled_from([64, 1024, len(data)]))  # where most is said
+        ends = draw(st.sampled_from([64, 1024, len(data)]))  # headers are near the ends
         at = draw(st.integers(0, min(ends, len(data)) - 1))
         at = draw(st.sampled_from([at, len(data) - 1 - at]))
         data[at] ^= 1 << draw(st.integers(0, 7))
@@ -99,13 +99,13 @@ def gone(folder, path, draw):
 
 
 def odd_records(folder, path, draw):
-    """Records that are whole, in another order, twice, with odd facts or with the numbers of others."""
+    """Write valid records in another order, twice, with odd facts or with the arrays of other records."""
     path = folder / draw(st.sampled_from(["frames.bin", "weights.bin"]))
     if not path.is_file():
         return
     try:
         records = [Record(one.facts, body_of(path, one)) for one in scan(path)]
-    except InputError:  # another damage was there first
+    except InputError:  # an earlier damage broke the file
         return
     for _ in range(draw(st.integers(1, 3)) if records else 0):
         i, j = (draw(st.integers(0, len(records) - 1)) for _ in range(2))
@@ -120,13 +120,13 @@ def odd_records(folder, path, draw):
 
 def odd_run_json(folder, path, draw):
     path = folder / "run.json"
-    with suppress(ValueError, OSError):  # another damage was there first
+    with suppress(ValueError, OSError):  # an earlier damage broke the file
         odd = with_odd_value(json.loads(path.read_text(encoding="utf-8")), draw)
         path.write_text(json.dumps(odd), encoding="utf-8")
 
 
 def odd_facts(folder, path, draw):
-    """In a file of arrays that is whole otherwise; or an odd header."""
+    """Write odd facts, or an odd header, to an otherwise intact file of arrays."""
     training = folder / "training.safetensors"
     if training.is_file() and draw(st.booleans()):
         path = training
@@ -141,7 +141,7 @@ def odd_facts(folder, path, draw):
             header["__metadata__"]["facts"] = json.dumps(facts)
         else:
             header = with_odd_value(header, draw)
-    except (ValueError, KeyError, TypeError):  # another damage was there first
+    except (ValueError, KeyError, TypeError):  # an earlier damage broke the file
         return
     text = json.dumps(header).encode()
     path.write_bytes(struct.pack("<Q", len(text)) + text + data[8 + n :])
@@ -156,7 +156,7 @@ DAMAGES = [
 ]
 
 
-# What may happen.
+# Allowed outcomes.
 
 
 def tree(place):
@@ -164,7 +164,7 @@ def tree(place):
 
 
 def read_anyhow(folder):
-    """What is said of a folder: a Saved, or an InputError of one line that is not too long."""
+    """Read a folder within the time limit: return a Saved, or the InputError."""
     began = time.thread_time()
     try:
         found = read_run(folder)
@@ -175,7 +175,7 @@ def read_anyhow(folder):
 
 
 def look_at(view):
-    """What pages do with a saved run."""
+    """Check a saved run and read all that pages show of it."""
     assert [f.step for f in view.frames] == sorted({f.step for f in view.frames})
     assert [s.step for s in view.snapshots] == sorted({s.step for s in view.snapshots})
     assert all(one.step <= view.step for one in (*view.frames, *view.snapshots))
@@ -194,7 +194,7 @@ def look_at(view):
 
 
 def touched(folder, original):
-    """Whether its training is another one: what is whole is tried elsewhere."""
+    """Whether the training has changed: an intact one is tested elsewhere."""
     path = folder / "training.safetensors"
     return path.is_file() and path.read_bytes() != (original / path.name).read_bytes()
 
@@ -202,7 +202,7 @@ def touched(folder, original):
 @pytest.mark.timeout(3600)
 @profile(100)
 @given(st.data())
-def test_a_damaged_folder_is_read_as_far_as_it_is_whole_or_refused(folders, data):
+def test_a_damaged_folder_is_read_as_far_as_it_is_intact_or_refused(folders, data):
     place, whole = folders
     original = data.draw(st.sampled_from(whole))
     folder = place / "damaged"
@@ -234,7 +234,7 @@ def test_a_damaged_folder_is_read_as_far_as_it_is_whole_or_refused(folders, data
     assert tree(place) == before
 
 
-def test_what_the_damage_is_done_to_is_whole(folders):
+def test_the_folders_are_intact_before_they_are_damaged(folders):
     for folder in folders[1]:
         found = read_anyhow(folder)
         assert (found.view.state, found.view.step) == ("finished", 4)

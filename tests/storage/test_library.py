@@ -1,4 +1,4 @@
-"""Runs on disk by their ids: nothing outside the folder, nothing without its token, none lost by eviction."""
+"""Runs on disk by id: none outside the folder, none changed without its token, none lost by eviction."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def registry(tmp_path):
 
 @pytest.fixture
 def finished(registry, tiny, until):
-    """A finished run of somebody, and their token."""
+    """A visitor's finished run, and its token."""
     token = new_token()
     run = registry.draft(tiny(), ("frog", "ox"), token=token)
     registry.start(run)
@@ -40,7 +40,7 @@ def finished(registry, tiny, until):
     registry.close()
 
 
-def test_a_run_is_commanded_with_its_token_and_watched_without(registry, finished, tiny):
+def test_a_run_can_be_changed_only_with_its_token_and_watched_without(registry, finished, tiny):
     run, token = finished
     assert registry.get(run.id) is run
     assert registry.control(run.id, token) is run
@@ -54,9 +54,7 @@ def test_a_run_is_commanded_with_its_token_and_watched_without(registry, finishe
     nobodys.join()
 
 
-def test_an_unknown_id_costs_a_look_up_and_no_reading_of_folders(
-    tmp_path, tiny, make_run, until, monkeypatch
-):
+def test_looking_up_unknown_ids_reads_each_folder_only_once(tmp_path, tiny, make_run, until, monkeypatch):
     folders = tmp_path / "runs"
     first = make_run(tiny(), archive=Archive(folders / "night 0"))
     first.start()
@@ -79,7 +77,7 @@ def test_an_unknown_id_costs_a_look_up_and_no_reading_of_folders(
     assert library.glimpse(views["night 3"].id).id == views["night 3"].id
 
 
-def test_what_is_no_id_and_a_guessed_one_lead_nowhere(registry, finished):
+def test_invalid_and_guessed_ids_find_no_run(registry, finished):
     ids = ["..", "../runs", "/etc", ".", "", "a/b", "x" * 22 + "/..", "\0" * 22, "é" * 22, "%2e%2e"]
     for id_ in (*ids, new_token()):
         assert registry.get(id_) is None
@@ -87,7 +85,7 @@ def test_what_is_no_id_and_a_guessed_one_lead_nowhere(registry, finished):
         assert not registry.owners.is_owner(id_, finished[1])
 
 
-def test_an_evicted_run_comes_back_from_disk_with_its_token_and_goes_on(registry, finished, tiny, until):
+def test_an_evicted_run_is_reopened_from_disk_and_continued_with_its_token(registry, finished, tiny, until):
     run, token = finished
     other = registry.draft(tiny(seed=3))
     registry.start(other)
@@ -106,7 +104,7 @@ def test_an_evicted_run_comes_back_from_disk_with_its_token_and_goes_on(registry
     until(lambda: again.view.state == "finished" and again.view.step == run.view.step + 3)
 
 
-def test_another_registry_of_the_same_folder_only_watches_what_the_first_one_keeps(
+def test_a_second_registry_of_the_same_folder_can_only_watch_the_runs_of_the_first(
     registry, finished, tmp_path, until
 ):
     run, token = finished
@@ -118,7 +116,7 @@ def test_another_registry_of_the_same_folder_only_watches_what_the_first_one_kee
         second.control(run.id, token)
 
 
-def test_a_list_says_that_a_run_trains_while_a_process_writes_its_folder(tmp_path, tiny, make_run, until):
+def test_a_run_is_listed_as_training_only_while_a_process_writes_its_folder(tmp_path, tiny, make_run, until):
     run = make_run(tiny(steps=100_000), archive=Archive(tmp_path / "night"))
     library = Library(tmp_path)
     run.start()
@@ -130,7 +128,7 @@ def test_a_list_says_that_a_run_trains_while_a_process_writes_its_folder(tmp_pat
     }
 
 
-def test_a_folder_that_cannot_be_made_leaves_the_run_in_memory_and_says_so(tiny, until, tmp_path):
+def test_a_run_whose_folder_cannot_be_made_stays_in_memory_and_reports_it(tiny, until, tmp_path):
     (tmp_path / "runs").write_text("a file stands here")
     registry = Registry(Limits(), Library(tmp_path / "runs"))
     run = registry.draft(tiny())
@@ -141,7 +139,7 @@ def test_a_folder_that_cannot_be_made_leaves_the_run_in_memory_and_says_so(tiny,
     run.join()
 
 
-def test_only_the_owner_moves_those_who_follow(registry, finished):
+def test_only_the_owner_sets_the_step_that_followers_are_shown(registry, finished):
     run, token = finished
     registry.owners.show(run.id, new_token(), 3)
     assert registry.owners.shown(run.id) is None
@@ -149,7 +147,7 @@ def test_only_the_owner_moves_those_who_follow(registry, finished):
     assert registry.owners.shown(run.id) == 3
 
 
-def test_of_a_token_only_what_does_not_give_it_away_is_on_disk(registry, finished, tmp_path, until):
+def test_a_token_is_not_on_disk_but_can_be_verified(registry, finished, tmp_path, until):
     run, token = finished
     until(lambda: run.kept)  # the folder's own thread writes no more
     kept = [path for path in (tmp_path / "runs").rglob("*") if path.is_file()]
@@ -158,11 +156,11 @@ def test_of_a_token_only_what_does_not_give_it_away_is_on_disk(registry, finishe
     assert is_token_of(token, registry.library.owner(run.id))
 
 
-# The limit of the disk.
+# The disk limit.
 
 
 def make_room(registry, nbytes):
-    """As if that were the limit."""
+    """Make room on disk as if this were the limit."""
     registry.limits = SimpleNamespace(disk_mb=nbytes / 1e6)
     registry.make_room()
 
@@ -179,7 +177,7 @@ def kept_steps(folder):
 
 @pytest.fixture
 def full(tmp_path, tiny, until, monkeypatch):
-    """A server with three ended runs, the first of which was seen last, and a limit that they are beyond."""
+    """A registry with three ended runs, of which the first was viewed last, and the size of its folder."""
     monkeypatch.setattr(module, "ROOM_SECONDS", 0.0)
     registry, runs = Registry(Limits(training=1), Library(tmp_path / "runs")), []
     for seed in range(3):
@@ -191,7 +189,7 @@ def full(tmp_path, tiny, until, monkeypatch):
     registry.close()
 
 
-def test_beyond_it_the_weights_of_the_runs_unseen_for_longest_are_thinned_and_nothing_else_goes(full):
+def test_beyond_the_limit_only_weights_are_thinned_and_first_those_of_runs_viewed_longest_ago(full):
     registry, runs, nbytes = full
     each, library = runs[0].view.snapshots[0].nbytes, registry.library
     make_room(registry, nbytes)
@@ -204,13 +202,13 @@ def test_beyond_it_the_weights_of_the_runs_unseen_for_longest_are_thinned_and_no
     assert {0, 60, *(moment.step for moment in runs[1].view.moments)} <= {*kept[1]}
     assert 16 <= len(kept[1]) <= 20
     assert library.thinned == {runs[1].id}
-    assert [one.step for one in runs[1].view.snapshots] == kept[1]  # who looks at it is told the truth
+    assert [one.step for one in runs[1].view.snapshots] == kept[1]  # the view shows what is left
     make_room(registry, 0)
     assert all(len(kept_steps(library.folder / run.id)) <= 3 + len(run.view.moments) for run in runs)
     assert all(read_run(library.folder / run.id).view.frames.steps == tuple(range(61)) for run in runs)
 
 
-def test_a_run_on_disk_alone_is_thinned_and_one_that_another_process_writes_is_not(full, tmp_path):
+def test_a_run_that_is_only_on_disk_is_thinned_but_not_one_that_another_process_writes(full, tmp_path):
     registry, runs, _ = full
     registry.close()
     held = Claim(tmp_path / "runs" / runs[2].id)
@@ -222,7 +220,7 @@ def test_a_run_on_disk_alone_is_thinned_and_one_that_another_process_writes_is_n
     assert max(left[:2]) < 10
 
 
-def test_while_runs_go_on_the_limit_holds(tmp_path, tiny, until, monkeypatch):
+def test_the_disk_limit_holds_while_runs_train(tmp_path, tiny, until, monkeypatch):
     monkeypatch.setattr(module, "ROOM_SECONDS", 0.0)
     monkeypatch.setattr(archive, "KEPT_SECONDS", 0.05)
     registry = Registry(Limits(training=2), Library(tmp_path / "runs"))

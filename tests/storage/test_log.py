@@ -1,4 +1,4 @@
-"""Where the lines about runs go: tried in fresh processes, for pytest listens to every line of its own."""
+"""Where log lines about runs go: tested in fresh processes, since pytest captures logging itself."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def said(code):
-    """What a process with this code in it says on the terminal."""
+    """Return the lines that a process with this code writes to the terminal."""
     full = f"import logging\nfrom transformer.storage.log import LOG, log_to_terminal\n{code}"
     done = subprocess.run(
         [sys.executable, "-c", full],
@@ -22,15 +22,15 @@ def said(code):
     return done.stderr.splitlines()
 
 
-def test_lines_go_to_the_terminal_once_however_often_the_app_is_run():
+def test_each_line_goes_to_the_terminal_once_however_often_the_app_is_run():
     (line,) = said("log_to_terminal()\nlog_to_terminal()\nLOG.info('start abcdef')")
     assert line.endswith(" headlight.runs: start abcdef")
 
 
-def test_importing_the_package_sends_no_line_anywhere():
+def test_importing_the_package_sends_no_lines_to_the_terminal():
     assert said("LOG.info('start abcdef')") == []
 
 
-def test_who_has_decided_where_lines_go_and_which_is_left_alone():
+def test_an_existing_logging_configuration_is_left_unchanged():
     mine = "logging.basicConfig(format='mine: %(message)s', level=logging.WARNING)\nlog_to_terminal()\n"
     assert said(f"{mine}LOG.info('start abcdef')\nLOG.warning('look')") == ["mine: look"]

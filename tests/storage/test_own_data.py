@@ -1,4 +1,4 @@
-"""What visitors uploaded is found again by its secret name, within limits of bytes and of time."""
+"""Uploads of visitors are found again by their secret names, within limits of bytes and of time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def of(size: int) -> OwnData:
     return OwnData(tokenizer=TokenizerFile("x" * size, "a digest"))
 
 
-def test_what_was_uploaded_is_found_by_its_name_and_the_newest_is_in_its_place():
+def test_an_upload_is_found_by_its_name_and_a_newer_one_replaces_it():
     returning, first, second = Returning(), of(10), of(20)
     name = returning.keep(first)
     assert returning.get(name) is first
@@ -23,14 +23,14 @@ def test_what_was_uploaded_is_found_by_its_name_and_the_newest_is_in_its_place()
     assert returning.get("another name") is None
 
 
-def test_the_oldest_goes_where_all_together_are_too_large():
+def test_the_oldest_upload_is_dropped_when_all_together_are_too_large():
     returning = Returning(most_bytes=100)
     names = [returning.keep(of(40)) for _ in range(3)]
     assert [returning.get(name) is None for name in names] == [True, False, False]
 
 
 @pytest.mark.parametrize(("later", "there"), [(59.0, True), (61.0, False)])
-def test_after_a_while_it_is_forgotten(monkeypatch, later, there):
+def test_an_upload_is_forgotten_after_its_time_limit(monkeypatch, later, there):
     returning = Returning(seconds=60.0)
     name, now = returning.keep(of(10)), time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now + later)

@@ -1,4 +1,4 @@
-"""Runs that were kept, read again as they were."""
+"""Saved runs are read back unchanged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from transformer.storage.archive import Archive
 from transformer.storage.saved import Reader, read_run
 
 
-def test_a_finished_run_comes_back_as_it_was(saved):
+def test_a_finished_run_is_read_back_unchanged(saved):
     view, folder = saved
     read = read_run(folder)
     ours, theirs = ({one.name: getattr(v, one.name) for one in fields(RunView)} for v in (read.view, view))
@@ -48,7 +48,7 @@ def test_a_finished_run_comes_back_as_it_was(saved):
 
 
 @pytest.mark.parametrize("state", ["idle", "training"])
-def test_a_run_whose_process_ended_is_paused_at_its_step_and_what_lies_beyond_is_not_kept(saved, state):
+def test_a_run_whose_process_ended_is_paused_at_its_saved_step_without_anything_beyond(saved, state):
     view, folder = saved
     (folder / "training.safetensors").unlink()
     with_facts(folder, state=state, reason="", step=5)
@@ -62,15 +62,15 @@ def test_a_run_whose_process_ended_is_paused_at_its_step_and_what_lies_beyond_is
     assert [snapshot.step for snapshot in read.snapshots] == [0, 1, 2, 3, 4, 5]
 
 
-def test_the_training_is_believed_where_the_process_ended_before_run_json_was_written(saved):
+def test_the_training_takes_precedence_if_the_process_ended_before_run_json_was_written(saved):
     view, folder = saved
     with_facts(folder, state="training", step=3, kept=facts_of(folder)["kept"] - 1)
     assert (read_run(folder).view.step, read_run(folder).view.state) == (8, "finished")
     assert read_run(folder).view.moments == view.moments
 
 
-def test_a_reader_goes_on_where_it_stopped(tiny_run, make_run, until, tmp_path, monkeypatch):
-    """While another writes: what was read is not read again, and nothing is missing or double."""
+def test_a_reader_continues_where_it_stopped(tiny_run, make_run, until, tmp_path, monkeypatch):
+    """While a run is written, no record is read twice and none is missing."""
     folder, taken = tmp_path / "run", []
     run = make_run(tiny_run.with_changes(steps=60, evaluate_every=60), archive=Archive(folder))
     until(lambda: run.view.frames and run.kept)
@@ -87,13 +87,13 @@ def test_a_reader_goes_on_where_it_stopped(tiny_run, make_run, until, tmp_path, 
     assert len(taken) == len(set(taken)) == len([*scan(folder / "frames.bin")])
 
 
-def test_a_failed_run_is_newer_than_its_training_and_that_is_no_damage(saved):
+def test_a_failed_run_that_is_newer_than_its_training_is_not_damaged(saved):
     _, folder = saved
     with_facts(folder, state="failed", kept=99)
     assert (read_run(folder).view.state, read_run(folder).damage) == ("failed", "")
 
 
-def test_reading_the_table_leaves_no_thread_of_arrow_that_could_abort_the_process_at_its_end(saved):
+def test_reading_the_table_leaves_no_arrow_thread_that_could_abort_the_process_at_exit(saved):
     _, folder = saved
     script = f"""
 import os
@@ -109,7 +109,7 @@ print(len(os.listdir("/proc/self/task")) - before)
 
 
 GONE = {"language": "en", "digits": 4, "to_words": False, "pad_to": None}
-"""Settings of earlier versions, as they stand in their folders."""
+"""Removed settings, as folders of earlier versions hold them."""
 
 
 def as_before(folder, **train):
@@ -118,7 +118,7 @@ def as_before(folder, **train):
     with_facts(folder, config={**config, "train": {**config["train"], **GONE, **train}})
 
 
-def test_a_run_with_settings_that_went_comes_back_and_can_go_on(saved):
+def test_a_run_with_removed_settings_is_read_and_can_be_resumed(saved):
     view, folder = saved
     as_before(folder)
     read = read_run(folder)
@@ -128,7 +128,7 @@ def test_a_run_with_settings_that_went_comes_back_and_can_go_on(saved):
         read_run(folder)
 
 
-def test_a_run_of_a_task_that_went_can_be_looked_at_and_says_why_no_more(saved):
+def test_a_run_of_a_removed_task_can_be_viewed_and_shows_why_it_cannot_go_on(saved):
     view, folder = saved
     as_before(folder, task="numbers")
     read = read_run(folder)

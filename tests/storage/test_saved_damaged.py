@@ -1,4 +1,4 @@
-"""Files of a run that are damaged or of another version: read as far as they go, or refused and why."""
+"""Files of a run that are damaged or of another version: read as far as possible, or refused."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def cut_off(path, n_bytes):
 
 
 def rewritten(path, facts):
-    """The same arrays with other facts."""
+    """Write the same arrays with other facts."""
     save_file(load_file(path), path, {"facts": facts})
 
 
 def damaged(path, record, at):
-    """One bit of the body of a record is another."""
+    """Flip one bit in the body of a record."""
     entry, data = [*scan(path)][record], bytearray(path.read_bytes())
     data[entry.at + at] ^= 1
     path.write_bytes(data)
@@ -40,7 +40,7 @@ def refusal(folder):
 
 
 @pytest.mark.parametrize("name", ["frames.bin", "weights.bin"])
-def test_of_a_file_that_is_cut_off_all_that_stands_before_is_read(saved, name):
+def test_all_records_before_the_end_of_a_truncated_file_are_read(saved, name):
     view, folder = saved
     entries = [*scan(folder / name)]
     for n_whole in (len(entries) - 1, len(entries) // 2, 0):
@@ -53,7 +53,7 @@ def test_of_a_file_that_is_cut_off_all_that_stands_before_is_read(saved, name):
         assert read.metrics.column("step").tolist() == [*range(1, 9)]
 
 
-def test_a_damaged_map_is_left_out_with_a_warning_and_nothing_else(saved, caplog):
+def test_only_frames_with_damaged_maps_are_left_out_with_a_warning(saved, caplog):
     view, folder = saved
     chunk = next(i for i, one in enumerate(scan(folder / "frames.bin")) if one.nbytes)
     damaged(folder / "frames.bin", chunk, 5)
@@ -63,7 +63,7 @@ def test_a_damaged_map_is_left_out_with_a_warning_and_nothing_else(saved, caplog
     assert "frames.bin is damaged at byte " in caplog.text
 
 
-def test_damaged_weights_are_told_when_they_are_asked_for(saved):
+def test_damaged_weights_are_reported_when_they_are_read(saved):
     _, folder = saved
     damaged(folder / "weights.bin", 4, 100)
     snapshots = read_run(folder).view.snapshots
@@ -77,7 +77,7 @@ def test_damaged_weights_are_told_when_they_are_asked_for(saved):
 
 
 def bomb(path):
-    """Ten million rows of nothing: a quarter of a megabyte on disk, and a gigabyte in memory."""
+    """Write ten million empty rows: a quarter of a megabyte on disk, and a gigabyte in memory."""
     part = pa.table({name: pa.nulls(1_000_000, pa.float64()) for name in COLUMNS})
     with pq.ParquetWriter(path, part.schema) as writer:
         for _ in range(10):
@@ -95,7 +95,7 @@ def out_of_order(path):
 
 
 def with_another_loss(path):
-    """One bit of one number, which is a number still."""
+    """Flip one bit of one number, which stays a number."""
     file = pq.ParquetFile(path).metadata.row_group(0).column(COLUMNS.index("loss"))
     data = bytearray(path.read_bytes())
     data[file.dictionary_page_offset + file.total_compressed_size - 1] ^= 1
@@ -113,7 +113,7 @@ def with_another_loss(path):
     ],
     ids=["no table", "bomb", "texts", "order", "another number"],
 )
-def test_a_table_that_cannot_be_read_is_told(saved, damage, why):
+def test_a_table_that_cannot_be_read_is_refused_with_the_reason(saved, damage, why):
     _, folder = saved
     damage(folder / "metrics.parquet")
     assert refusal(folder).startswith(f"metrics.parquet of run cannot be read ({why}")
@@ -141,7 +141,7 @@ def with_training_of_another(folder):
     ],
     ids=["cut off", "no facts", "of another run", "older"],
 )
-def test_a_run_without_a_whole_training_can_be_looked_at_and_says_why_it_cannot_go_on(saved, damage, told):
+def test_a_run_without_an_intact_training_can_be_viewed_and_shows_why_it_cannot_go_on(saved, damage, told):
     view, folder = saved
     damage(folder)
     read = read_run(folder)
@@ -153,7 +153,7 @@ def test_a_run_without_a_whole_training_can_be_looked_at_and_says_why_it_cannot_
     assert read.view.metrics.column("loss").tolist() == view.metrics.column("loss").tolist()
 
 
-def test_a_folder_that_is_no_run_is_refused(tmp_path):
+def test_a_folder_without_a_run_is_refused(tmp_path):
     assert refusal(tmp_path).startswith(f"{tmp_path} is not a saved run: run.json cannot be read (")
 
 
@@ -169,13 +169,13 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path):
     ],
     ids=["empty", "a list", "no configuration", "no format", "no text", "too deep", "a name that is no text"],
 )
-def test_a_damaged_run_json_is_told(saved, damage):
+def test_a_damaged_run_json_is_refused(saved, damage):
     _, folder = saved
     (folder / "run.json").write_bytes(damage((folder / "run.json").read_bytes()))
     assert refusal(folder).startswith(f"{folder} is not a saved run: run.json is damaged (")
 
 
-def test_a_configuration_that_does_not_exist_is_told(saved):
+def test_a_configuration_with_an_unknown_setting_is_refused(saved):
     _, folder = saved
     config = facts_of(folder)["config"]
     config["model"]["d_modle"] = 12

@@ -1,4 +1,4 @@
-"""Story files: what they may say, where they are wrong, and which models they fit."""
+"""Story files: their contents, the place of their errors, and the models that they fit."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ head = "clearest"
 """
 
 
-def test_a_beat_keeps_what_the_beat_before_it_showed():
+def test_a_beat_keeps_what_the_previous_beat_showed():
     story = read_story(GOOD)
     one, two, three = story.beats
     assert (one.run, one.word, one.pinned, one.step) == ("first", "playground", ("decoder.1.cross", 2), "0")
@@ -77,7 +77,7 @@ def test_a_beat_keeps_what_the_beat_before_it_showed():
         ('title = "Two beats"', 'title = "' + "x" * 61 + '"', 2, "60"),
     ],
 )
-def test_a_bad_file_says_line_and_field(old, new, line, says):
+def test_the_error_of_an_invalid_file_names_line_and_field(old, new, line, says):
     with pytest.raises(InputError, match=rf"(?i)line {line}\b") as refused:
         read_story(GOOD.replace(old, new, 1))
     assert says in str(refused.value)
@@ -86,12 +86,12 @@ def test_a_bad_file_says_line_and_field(old, new, line, says):
 @pytest.mark.parametrize(
     "text", ["", "beat = 3", "beat = [1, 2]", "beat = []", "runs = 1\n[[beat]]\nsays = 'x'"]
 )
-def test_what_is_no_list_of_beats_is_refused_in_words(text):
+def test_a_file_without_a_list_of_beats_is_refused_with_an_explanation(text):
     with pytest.raises(InputError, match="A story has"):
         read_story(text)
 
 
-def test_a_story_says_which_beats_do_not_fit_a_model_of_other_depth():
+def test_a_story_reports_which_beats_do_not_fit_another_model():
     story = read_story(GOOD)
     small = completed(RECIPES["default"].small.with_changes(n_decoder_layers=1))
     assert [place for place, _ in story.with_run(small).misfits()] == [0, 1]
@@ -102,7 +102,7 @@ def test_a_story_says_which_beats_do_not_fit_a_model_of_other_depth():
     assert "playground" in dict(story.with_run(translating).misfits())[0]
 
 
-def test_a_written_story_reads_as_what_was_written():
+def test_a_written_story_is_read_back_unchanged():
     config = completed(
         RECIPES["default"].small.with_changes(n_heads=2, seed=7, positions="learned", goal=None)
     )
@@ -119,7 +119,7 @@ def test_a_written_story_reads_as_what_was_written():
     assert [beat.says for beat in story.beats] == [beat["says"] for beat in beats]
 
 
-def test_a_server_adds_stories_from_its_folder_and_says_what_is_wrong_with_one(monkeypatch, tmp_path):
+def test_a_server_adds_stories_from_its_folder_and_reports_an_invalid_one(monkeypatch, tmp_path):
     (tmp_path / "ours.toml").write_text(GOOD, encoding="utf-8")
     (tmp_path / "broken.toml").write_text("title = 3", encoding="utf-8")
     (tmp_path / "notes.txt").write_text("no story", encoding="utf-8")
@@ -130,7 +130,7 @@ def test_a_server_adds_stories_from_its_folder_and_says_what_is_wrong_with_one(m
     assert "notes" not in found
 
 
-def test_every_recording_that_a_story_may_name_ships_and_is_small():
+def test_every_recording_that_a_story_may_name_is_shipped_and_small():
     assert tuple(OF_STORIES) == RECORDINGS
     assert sum(path.stat().st_size for name, path in OF_STORIES.items() if name != "reverse") <= 3_000_000
     word = {"no-causal-mask": "playground", "zh-en": "纽约是一座城市"}
@@ -145,7 +145,7 @@ def test_every_recording_that_a_story_may_name_ships_and_is_small():
 
 
 @pytest.mark.parametrize("name", stories())
-def test_every_story_that_ships_fits_its_models_and_its_recordings(name):
+def test_every_shipped_story_fits_its_models_and_its_recordings(name):
     story = stories()[name]
     assert list(story.misfits()) == []
     for role in (one for one in story.runs if story.runs[one].recording):

@@ -1,4 +1,4 @@
-"""The stream's routes in a server of starlette's own, runs that move when a test says so, and open pages."""
+"""The routes of the stream in a Starlette test server, runs that the tests move, and open pages."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ CONFIG = RunConfig(
 )
 WORDS = ("frog", "cat")
 TICK = 0.02
-"""Seconds between two looks here."""
+"""Seconds between two polls of a run in these tests."""
 HOST = "testserver"
 
 
 def signed(run_id: str, expiry: object, secret: str | None = None) -> str:
-    """A ticket, as its formula has it."""
+    """Return a ticket, computed independently of the code under test."""
     secret = options.get_option("server.cookieSecret") if secret is None else secret
     said = f"headlight stream {run_id} {expiry}".encode()
     return f"{expiry}.{hmac.new(secret.encode(), said, hashlib.sha256).hexdigest()}"
 
 
 def good(run_id: str) -> str:
-    """A ticket that is good for an hour."""
+    """Return a ticket that is valid for an hour."""
     return signed(run_id, int(time.time()) + 3600)
 
 
 @pytest.fixture(scope="session")
 def recorded() -> RunView:
-    """A finished run of thirty steps, each of them recorded; a head is off at its end."""
+    """A finished run of 30 steps, all recorded; one head is switched off at its end."""
     run = Run(CONFIG, words=WORDS)
     run.start()
     assert run.wait(60)
@@ -65,7 +65,7 @@ def recorded() -> RunView:
 
 
 class Played:
-    """A run whose view a test decides."""
+    """A run whose view is set by the test."""
 
     place = None
 
@@ -74,14 +74,14 @@ class Played:
         self.questions = [task_of(view.config).question(word) for word in WORDS]
         self.view, self.whole = view, view
         self.looks: list[float] = []
-        """When somebody looked at it."""
+        """Times at which the run was polled."""
 
     def look(self) -> RunView:
         self.looks.append(time.monotonic())
         return self.view
 
     def at(self, step: int, **changes: Any) -> None:
-        """Let it stand there, training: of what comes later nothing is known yet; at -1 of anything."""
+        """Put the run in training at this step, without any later frame; at -1, without any frame."""
         frames = self.whole.frames
         records = [early for one in frames.records if (early := up_to(one, step)) is not None]
         known = Frames(records, numbers=self.whole.metrics.at, aim=frames[-1].aim)
@@ -89,12 +89,12 @@ class Played:
 
 
 class Runs(dict[str, Played]):
-    """The runs that there are, by id."""
+    """The existing runs, by id."""
 
     def __init__(self) -> None:
         super().__init__()
         self.asked_for: list[str] = []
-        """What was looked up."""
+        """Ids that were looked up."""
 
     def find(self, id_: str) -> Played | None:
         self.asked_for.append(id_)
@@ -114,20 +114,20 @@ def found(monkeypatch: pytest.MonkeyPatch) -> Runs:
 
 @pytest.fixture
 def run(recorded: RunView, found: Runs) -> Played:
-    """The recorded run; at first all of it is there."""
+    """The recorded run, at first with all its steps."""
     made = found[recorded.id] = Played(recorded)
     return made
 
 
 @pytest.fixture
 def server(found: Runs) -> Iterator[TestClient]:
-    """The routes, as requests reach them; an error of theirs is one of the test's."""
+    """A client of the routes; an error in a route fails the test."""
     with TestClient(Starlette(routes=routes()), base_url=f"http://{HOST}") as client:
         yield client
 
 
 class Message:
-    """What a page was sent."""
+    """A message sent to a page."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -136,7 +136,7 @@ class Message:
 
     @property
     def steps(self) -> list[int]:
-        """Of its maps."""
+        """Steps of its maps."""
         return json.loads(self.maps.split(b"\n", 1)[0])["steps"] if self.maps else []
 
     @property
@@ -145,7 +145,7 @@ class Message:
 
 
 class Page:
-    """An open page, as its socket has it."""
+    """An open page, seen from its end of the socket."""
 
     def __init__(self, socket: Any) -> None:
         self.socket = socket
@@ -166,26 +166,26 @@ class Page:
         self.socket.send_text(json.dumps(said))
 
     def next(self, seconds: float = 10.0) -> Message:
-        """What it is sent next; fails where nothing comes."""
+        """Return the next message; fail if none arrives."""
         message = self._came.get(timeout=seconds)
         assert message["type"] == "websocket.send", message
         return Message(message["bytes"])
 
     def drawn(self, seconds: float = 10.0) -> Message:
-        """What it is sent next, which it draws at once."""
+        """Return the next message and report it as drawn."""
         message = self.next(seconds)
         self.say(drawn=1)
         return message
 
     def until(self, condition: Callable[[Message], object], most: int = 200) -> Message:
-        """Draw whatever comes until something is told."""
+        """Draw messages until one meets the condition, and return it."""
         for _ in range(most):
             if condition(message := self.drawn()):
                 return message
         raise AssertionError("it was not told")
 
     def settled(self) -> Message | None:
-        """Draw whatever comes until nothing more does; returns the last, None where nothing came at all."""
+        """Draw messages until no more arrive; return the last one, or None if there was none."""
         last = None
         while True:
             try:
@@ -194,7 +194,7 @@ class Page:
                 return last
 
     def silent(self, seconds: float = 0.3) -> bool:
-        """Whether nothing comes for so long."""
+        """Return whether no message arrives within this time."""
         try:
             message = self._came.get(timeout=seconds)
         except queue.Empty:
@@ -202,7 +202,7 @@ class Page:
         return bool(message["type"] != "websocket.send")
 
     def closed(self, seconds: float = 10.0) -> int:
-        """The code with which it is closed, whatever it is sent before."""
+        """Skip messages until the socket is closed, and return the code."""
         while True:
             message = self._came.get(timeout=seconds)
             if message["type"] == "websocket.close":
@@ -211,7 +211,7 @@ class Page:
 
 @pytest.fixture
 def opened(server: TestClient) -> Iterator[Callable[..., Page]]:
-    """Open a page of a run; what is given, it says at once. All are closed after the test."""
+    """Open a page of a run, which sends the other arguments at once. All pages are closed after the test."""
     with ExitStack() as stack:
 
         def open_(
@@ -241,7 +241,7 @@ LOOK = ["cat", "decoder.0.cross", 1]
 
 @pytest.fixture
 def watched(opened: Callable[..., Page], run: Played) -> Callable[..., Page]:
-    """A page that looks at a head of "cat", up to date with what there is at step 3."""
+    """Open a page that shows a head of "cat" and is up to date at step 3."""
     run.at(3)
 
     def watch(**said: Any) -> Page:

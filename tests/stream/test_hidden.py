@@ -1,4 +1,4 @@
-"""What a story hides is in no message, until another ticket shows it."""
+"""Parts that a story hides are in no message until another ticket shows them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HIDES = (Hidden(word=WORD, kind=KIND, row=ROW),)
 
 
 def maps_of(content, row=ROW):
-    """The codes of a row of each site, (N, H, K), in a chunk as it was sent."""
+    """Return the codes (N, H, K) of one row for each site, from a chunk as it was sent."""
     line, body = content.split(b"\n", 1)
     facts, at, found = json.loads(line), 0, {}
     for site, shape in facts["sites"].items():
@@ -31,7 +31,7 @@ def maps_of(content, row=ROW):
 
 @pytest.fixture
 def read(server, run):
-    """What a route answers to a ticket that hides something."""
+    """Request a route with a ticket that hides something."""
 
     def ask(what, hides=HIDES):
         headers = {"x-headlight-ticket": tickets.ticket(run.id, hides)}
@@ -41,7 +41,7 @@ def read(server, run):
 
 
 @pytest.mark.parametrize("row", [0, 2])
-def test_a_hidden_row_is_in_no_chunk_and_every_other_cell_is(read, run, row):
+def test_a_chunk_has_every_cell_except_those_of_a_hidden_row(read, run, row):
     chunk = run.view.frames.chunks_of(WORD)[0]
     hides = (Hidden(word=WORD, kind=KIND, row=row),)
     answer, whole = (read(f"chunk/{name_of(chunk)}", hidden) for hidden in (hides, ()))
@@ -56,7 +56,7 @@ def test_a_hidden_row_is_in_no_chunk_and_every_other_cell_is(read, run, row):
     assert answer.headers["cache-control"] == "no-store"
 
 
-def test_a_hidden_row_is_in_no_news_and_nothing_is_said_of_it(server, run):
+def test_a_hidden_row_is_in_no_news_and_no_sentence_describes_it(server, run):
     def told(hides):
         offered = [f"headlight.{tickets.ticket(run.id, hides)}"]
         with server.websocket_connect(f"/stream/{run.id}/news", subprotocols=offered) as socket:
@@ -76,7 +76,7 @@ def test_a_hidden_row_is_in_no_news_and_nothing_is_said_of_it(server, run):
 
 
 def test_the_forward_pass_of_a_word_with_a_hidden_row_is_refused(read):
-    for word in (WORD, WORD.upper(), f" {WORD} "):  # all are asked as the same
+    for word in (WORD, WORD.upper(), f" {WORD} "):  # all are the same word
         answer = read(f"picture/3?word={word}")
         assert answer.status_code == 422
         assert "hidden" in answer.text
@@ -84,7 +84,7 @@ def test_the_forward_pass_of_a_word_with_a_hidden_row_is_refused(read):
 
 
 @pytest.mark.parametrize("after", [0, 12])
-def test_nothing_that_follows_a_hidden_step_is_sent(read, run, after):
+def test_nothing_after_the_last_shown_step_is_sent(read, run, after):
     hides = (Hidden(after=after),)
     index = json.loads(read("index", hides).content)
     assert index["steps"][-1] == after
@@ -102,14 +102,14 @@ def test_nothing_that_follows_a_hidden_step_is_sent(read, run, after):
     assert json.loads(read("index", ()).content)["steps"][-1] == 30
 
 
-def test_a_ticket_cannot_be_made_to_show_more(read, run):
+def test_a_ticket_cannot_be_altered_to_show_more(read, run):
     ticket = tickets.ticket(run.id, HIDES)
     says, _, signature = ticket.partition(".")
     assert tickets.admits(ticket, run.id) == HIDES
     assert tickets.admits(f"{says.split('-')[0]}.{signature}", run.id) is None
 
 
-def test_a_server_that_does_not_know_what_a_ticket_hides_refuses_it(run, monkeypatch):
+def test_a_ticket_whose_hidden_parts_are_unknown_is_refused(run, monkeypatch):
     ticket = tickets.ticket(run.id, HIDES)
     from pages.stream import hidden
 
@@ -117,7 +117,7 @@ def test_a_server_that_does_not_know_what_a_ticket_hides_refuses_it(run, monkeyp
     assert tickets.admits(ticket, run.id) is None
 
 
-def test_where_the_teller_of_a_story_stands_reaches_a_page_that_reviews_at_once(server, run, monkeypatch):
+def test_the_beat_of_the_teller_reaches_a_page_in_review_at_once(server, run, monkeypatch):
     monkeypatch.setattr(news, "QUIET_SECONDS", 60.0)
     owners = REGISTRY.owners
     owners.appoint(run.id, "a token")

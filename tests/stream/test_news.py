@@ -1,4 +1,4 @@
-"""News over a socket: what a page is told, how much of it, and that nobody disturbs anybody else's."""
+"""News over a socket: what a page is sent, how much, and that no page disturbs another."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tests.stream.conftest import LOOK, TICK, good
 from transformer.player.chunks import encoded
 from transformer.runs.registry import REGISTRY
 
-# What is told.
+# Content of the messages.
 
 
-def test_a_message_is_three_lines_and_the_newest_map_of_the_word_that_is_looked_at(opened, run):
+def test_a_message_is_three_lines_and_the_newest_map_of_the_shown_word(opened, run):
     run.at(7)
     page = opened(run.id, look=LOOK)
     message = page.until(lambda one: one.maps)
@@ -26,7 +26,7 @@ def test_a_message_is_three_lines_and_the_newest_map_of_the_word_that_is_looked_
     assert now["status"].startswith("● <b>training</b> · step <b>{step}</b> / 30")
     assert "No clear pattern" in now["headline"][0]
     assert (now["viewers"] or page.until(lambda one: one.now["viewers"]).now["viewers"]) == 1
-    assert message.news is None  # it has no index yet
+    assert message.news is None  # the page has no index yet
     assert message.sentence["step"] == 7
     assert message.sentence["text"]
     chunk, place = run.view.frames.place_of("cat", 7)
@@ -34,7 +34,7 @@ def test_a_message_is_three_lines_and_the_newest_map_of_the_word_that_is_looked_
     assert message.steps == [7]
 
 
-def test_who_looks_at_nothing_yet_is_told_the_state_alone(opened, run):
+def test_a_page_without_a_chosen_head_is_sent_only_the_state(opened, run):
     message = opened(run.id).next()
     assert (message.sentence, message.maps) == (None, b"")
     assert message.now["at"] == 30
@@ -43,13 +43,13 @@ def test_who_looks_at_nothing_yet_is_told_the_state_alone(opened, run):
 @pytest.mark.parametrize(
     "look", [["nobody", "encoder.0", 0], ["cat", "decoder.9", 0], ["cat", "encoder.0", 99]]
 )
-def test_who_looks_at_what_is_not_there_is_told_nothing_of_it(opened, run, look):
+def test_a_page_that_names_an_unknown_word_or_head_is_sent_an_empty_sentence(opened, run, look):
     message = opened(run.id, look=look).until(lambda one: one.sentence)
     assert message.sentence["text"] == ""
     assert bool(message.maps) == (look[0] == "cat")
 
 
-def test_before_there_is_anything_a_page_is_told_why_it_waits(opened, run):
+def test_a_page_is_sent_the_reason_for_waiting_until_something_is_recorded(opened, run):
     run.at(-1, state="idle")
     page = opened(run.id, look=LOOK)
     now = page.drawn().now
@@ -59,7 +59,7 @@ def test_before_there_is_anything_a_page_is_told_why_it_waits(opened, run):
     assert page.until(lambda one: one.maps).steps == [0]
 
 
-def test_every_map_is_of_a_later_step_than_the_one_before_up_to_the_newest(watched, run):
+def test_each_map_is_of_a_later_step_than_the_previous_one_up_to_the_newest(watched, run):
     page, shown = watched(), []
     for step in (6, 7, 11, 18, 30):
         run.at(step)
@@ -71,8 +71,8 @@ def test_every_map_is_of_a_later_step_than_the_one_before_up_to_the_newest(watch
     page.settled()
 
 
-def test_steps_that_come_at_once_are_shown_one_after_the_other(watched, run, monkeypatch):
-    """Spread over the time until more is expected."""
+def test_steps_that_arrive_together_are_shown_one_after_another(watched, run, monkeypatch):
+    """The steps are spread over the time until more are expected."""
     monkeypatch.setattr(channel, "WATCHED_SECONDS", 10 * TICK)
     page = watched()
     run.at(23)
@@ -83,11 +83,11 @@ def test_steps_that_come_at_once_are_shown_one_after_the_other(watched, run, mon
     assert max(b - a for a, b in zip([3, *shown], shown, strict=False)) <= 12
 
 
-def test_each_of_a_crowd_is_told_less_often_and_yet_five_times_a_second():
+def test_more_viewers_are_updated_less_often_but_at_least_five_times_a_second():
     assert channel.tick(1) < channel.tick(20) < channel.tick(300) < 0.2
 
 
-def test_a_state_is_told_when_it_changes(watched, run):
+def test_a_state_is_sent_when_it_changes(watched, run):
     page = watched()
     run.at(3, state="paused", reason="")
     assert page.drawn().now["state"] == "paused"
@@ -97,7 +97,7 @@ def test_a_state_is_told_when_it_changes(watched, run):
     assert page.silent()
 
 
-def test_the_step_at_which_the_owner_stands_is_told(watched, run):
+def test_the_step_on_the_owner_s_screen_is_sent(watched, run):
     page = watched()
     try:
         REGISTRY.owners.appoint(run.id, "token")
@@ -111,7 +111,7 @@ def test_the_step_at_which_the_owner_stands_is_told(watched, run):
         REGISTRY.owners.forget(run.id)
 
 
-def test_how_many_watch_is_told_to_all_of_them(watched):
+def test_the_number_of_viewers_is_sent_to_every_page(watched):
     first = watched()
     second = watched()
     assert first.until(lambda one: one.now["viewers"] == 2)
@@ -119,11 +119,11 @@ def test_how_many_watch_is_told_to_all_of_them(watched):
     assert first.until(lambda one: one.now["viewers"] == 1)
 
 
-def test_what_is_new_of_the_index_is_told_to_who_has_the_version_before(watched, run, server):
+def test_additions_to_the_index_are_sent_to_pages_with_the_previous_version(watched, run, server):
     headers = {"x-headlight-ticket": good(run.id)}
     index = server.get(f"/stream/{run.id}/index", headers=headers).json()
     up_to_date, behind = watched(version=index["version"]), watched(version=index["version"] - 2)
-    run.at(10)  # heads are scored there
+    run.at(10)  # heads are scored at step 10
     told = up_to_date.until(lambda one: one.now["version"] > index["version"])
     assert told.now["version"] == index["version"] + 1
     assert told.news["steps"]["from"] == 4
@@ -131,11 +131,11 @@ def test_what_is_new_of_the_index_is_told_to_who_has_the_version_before(watched,
     assert behind.until(lambda one: one.now["version"] > index["version"]).news is None
     run.at(20)
     again = up_to_date.until(lambda one: one.now["version"] > told.now["version"])
-    assert again.news["steps"]["from"] == 11  # it need not say that it has had the last
+    assert again.news["steps"]["from"] == 11  # the page need not confirm the previous version
 
 
-def test_a_map_that_is_made_anew_at_the_same_step_is_sent_anew(watched, run):
-    """A head or a look is taken away while the run stands still."""
+def test_a_map_that_changes_at_the_same_step_is_sent_again(watched, run):
+    """A head is switched off or a cell blocked while the run is paused."""
     page = watched()
     chunk, place = run.view.frames.place_of("cat", 3)
     another = replace(chunk, maps={site: codes // 2 for site, codes in chunk.maps.items()})
@@ -145,7 +145,7 @@ def test_a_map_that_is_made_anew_at_the_same_step_is_sent_anew(watched, run):
     assert message.maps == encoded(another, [place])
 
 
-def test_a_word_that_came_while_the_run_stands_still_is_shown(watched, run):
+def test_a_word_that_is_added_between_two_steps_is_shown(watched, run):
     page = watched()
     page.say(look=["sheep", "decoder.0.cross", 0])
     assert page.drawn().maps == b""
@@ -155,7 +155,7 @@ def test_a_word_that_came_while_the_run_stands_still_is_shown(watched, run):
     assert page.until(lambda one: one.maps).word == "sheep"
 
 
-def test_the_sentence_of_a_run_that_has_ended_is_of_its_last_step(watched, run):
+def test_the_sentence_of_a_finished_run_is_of_its_last_step(watched, run):
     page = watched()
     run.at(4)
     page.until(lambda one: one.steps == [4])
@@ -163,11 +163,11 @@ def test_the_sentence_of_a_run_that_has_ended_is_of_its_last_step(watched, run):
     assert page.until(lambda one: one.now["at"] == 5).sentence["step"] == 5
 
 
-# How much of it.
+# Number of messages.
 
 
 def is_sent_two(page, run):
-    """Two messages of eight new steps, while it draws nothing."""
+    """Check that a page that draws nothing is sent two messages for eight new steps."""
     for step in range(4, 12):
         run.at(step)
         time.sleep(2 * TICK)
@@ -183,14 +183,14 @@ def test_a_page_that_draws_nothing_is_sent_two_messages(opened, run):
     run.at(12)
     assert page.silent()
     page.say(drawn=1)
-    assert page.next().steps == [12]  # the newest, and nothing of what it has missed
+    assert page.next().steps == [12]  # the newest step, not the missed ones
     assert page.silent()
     page.say(drawn=2)
     run.at(13)
     assert page.until(lambda one: one.steps == [13])
 
 
-def test_a_page_that_says_it_has_drawn_more_than_it_was_sent_has_no_more_room(opened, run):
+def test_a_page_that_reports_more_drawn_messages_than_it_was_sent_gets_no_extra_messages(opened, run):
     run.at(3)
     page = opened(run.id, drawn=1_000, look=LOOK)
     page.until(lambda one: one.maps)
@@ -198,7 +198,7 @@ def test_a_page_that_says_it_has_drawn_more_than_it_was_sent_has_no_more_room(op
     is_sent_two(page, run)
 
 
-def test_a_hidden_page_is_sent_nothing_until_it_is_seen(watched, run):
+def test_a_hidden_page_is_sent_nothing_until_it_is_visible(watched, run):
     page = watched()
     page.say(hidden=True)
     time.sleep(5 * TICK)
@@ -209,7 +209,7 @@ def test_a_hidden_page_is_sent_nothing_until_it_is_seen(watched, run):
     assert page.until(lambda one: one.steps == [9])
 
 
-def test_who_looks_back_is_told_the_state_alone_and_not_often(watched, run, monkeypatch):
+def test_a_page_in_review_is_sent_only_the_state_and_not_often(watched, run, monkeypatch):
     monkeypatch.setattr(news, "QUIET_SECONDS", 0.4)
     page = watched()
     page.say(live=False)
@@ -227,7 +227,7 @@ def test_who_looks_back_is_told_the_state_alone_and_not_often(watched, run, monk
     assert page.drawn().steps == [24]
 
 
-def test_who_asks_is_told_of_the_head_at_that_step(watched, run):
+def test_a_page_that_asks_for_a_step_is_sent_the_sentence_of_that_step(watched, run):
     page = watched()
     run.at(12)
     page.say(live=False)
@@ -242,7 +242,7 @@ def test_who_asks_is_told_of_the_head_at_that_step(watched, run):
     assert page.until(lambda one: one.sentence).sentence["step"] == 5
 
 
-def test_who_asks_again_and_again_is_sent_two_messages_until_it_draws(watched):
+def test_a_page_that_asks_repeatedly_is_sent_two_messages_until_it_draws(watched):
     page = watched()
     page.say(live=False)
     page.settled()
@@ -253,10 +253,10 @@ def test_who_asks_again_and_again_is_sent_two_messages_until_it_draws(watched):
     assert page.next().sentence["step"] == 1
     assert page.silent()
     page.say(drawn=2)
-    assert page.next().sentence["step"] == 3  # the one that is wanted now
+    assert page.next().sentence["step"] == 3  # the step requested last
 
 
-def test_a_map_is_packed_once_for_all_who_look_at_it(watched, run, monkeypatch):
+def test_a_map_is_packed_once_for_all_pages_that_show_it(watched, run, monkeypatch):
     packed = []
 
     def counting(chunk, places=None):

@@ -13,18 +13,18 @@ from tests.stream.conftest import good
 
 SITES = ("encoder.0", "decoder.0.self", "decoder.0.cross")
 SIXTEEN_BITS = 1e-3
-"""As maps are recorded."""
+"""Tolerance for maps, which are recorded in 16 bits."""
 
 
 @pytest.fixture
 def ask(server, run):
-    """Ask for a picture of the run, with a ticket."""
+    """Request a picture or a change of the run with a ticket."""
     headers = {"x-headlight-ticket": good(run.id)}
     return lambda what, **asked: server.get(f"/stream/{run.id}/{what}", params=asked, headers=headers)
 
 
 def unpacked(content, shapes_of):
-    """A line of JSON, and the numbers behind it by name; none may be left over."""
+    """Return the line of JSON, and the numbers after it by name; fail if any are left over."""
     line, _, numbers = content.partition(b"\n")
     head, values, found = json.loads(line), np.frombuffer(numbers, dtype="<f4"), {}
     for name, shape in shapes_of(head):
@@ -48,7 +48,7 @@ def recorded_map(run, step, site):
     return np.nan_to_num(frame.map(frame.row_of("cat"), site))
 
 
-def test_a_pass_has_the_weights_that_were_recorded_at_its_step_and_is_never_kept(ask, run):
+def test_a_forward_pass_has_the_weights_recorded_at_its_step_and_is_never_cached(ask, run):
     for step in (0, 7):
         answer = ask(f"picture/{step}", word="cat")
         assert answer.headers["cache-control"] == "no-store"
@@ -59,7 +59,7 @@ def test_a_pass_has_the_weights_that_were_recorded_at_its_step_and_is_never_kept
             np.testing.assert_allclose(tables[site, "weights"], expected, atol=SIXTEEN_BITS)
 
 
-def test_a_word_in_its_batch_is_padded_to_the_longest_and_nobody_attends_to_that(ask):
+def test_a_word_in_its_batch_is_padded_to_the_longest_and_the_padding_has_no_weight(ask):
     alone, _ = pass_of(ask("picture/5", word="cat"))
     assert alone["tokens"]["src"] == ["[SOS]", *"cat", "[EOS]"]
     head, tables = pass_of(ask("picture/5", word="cat", batch="1"))
@@ -68,7 +68,7 @@ def test_a_word_in_its_batch_is_padded_to_the_longest_and_nobody_attends_to_that
 
 
 def test_the_same_weights_can_be_arranged_in_another_way(ask):
-    """Before any training a norm has neither gain nor bias: what comes out of it has a mean of 0."""
+    """An untrained norm has neither gain nor bias, so its output has a mean of 0."""
     means = {}
     for placement in ("pre", "post"):
         head, tables = pass_of(ask("picture/0", word="cat", norm_placement=placement))
@@ -85,7 +85,7 @@ def test_the_same_weights_can_be_arranged_in_another_way(ask):
     assert whole["own"]["score_scale"] == "sqrt_d_head"
 
 
-def test_a_change_has_the_loss_of_its_step_and_the_weights_behind_it(ask, run):
+def test_a_change_has_the_loss_of_its_step_and_the_weights_after_it(ask, run):
     answer = ask("change/6", word="cat")
     assert answer.status_code == 200
     head, maps = unpacked(answer.content, lambda head: [(s, (n,)) for s, n in head["sites"].items()])
@@ -110,18 +110,18 @@ def test_a_change_has_the_loss_of_its_step_and_the_weights_behind_it(ask, run):
         ("change/30", {"word": "cat"}, "The weights of step 31 are not kept"),
     ],
 )
-def test_what_cannot_be_shown_is_refused_in_words(ask, what, asked, sentence):
+def test_an_invalid_request_is_refused_with_a_message(ask, what, asked, sentence):
     answer = ask(what, **asked)
     assert answer.status_code == 422
     assert answer.headers["content-type"].startswith("text/plain")
     assert answer.text.startswith(sentence)
 
 
-def test_before_there_is_a_model_there_is_nothing_to_look_into(ask, run):
+def test_a_request_before_the_first_snapshot_is_refused(ask, run):
     run.view = replace(run.view, snapshots=())
     answer = ask("picture/0", word="cat")
     assert (answer.status_code, answer.text.split(":")[0]) == (422, "There is nothing to look into yet")
 
 
-def test_nothing_else_is_made_of_a_run(ask):
+def test_an_unknown_route_is_not_found(ask):
     assert ask("weights/3", word="cat").status_code == 404

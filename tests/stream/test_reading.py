@@ -18,7 +18,7 @@ from transformer.player.index import Index
 
 @pytest.fixture
 def get(server, run):
-    """Ask for something of the run, with a ticket."""
+    """Request a part of the run with a ticket."""
 
     def ask(what, accept="gzip, br", method="GET"):
         headers = {"x-headlight-ticket": good(run.id), "accept-encoding": accept}
@@ -31,7 +31,7 @@ def names(run):
     return [name_of(chunk) for word in WORDS for chunk in run.view.frames.chunks_of(word)]
 
 
-def test_the_index_is_that_of_the_run_as_it_is_and_is_never_kept(get, run):
+def test_the_index_is_that_of_the_run_at_present_and_is_never_cached(get, run):
     run.at(12)
     answer = get("index")
     assert answer.headers["cache-control"] == "no-store"
@@ -44,12 +44,12 @@ def test_the_index_is_that_of_the_run_as_it_is_and_is_never_kept(get, run):
     assert get("index").content == get("index").content
 
 
-def test_before_anything_is_recorded_the_index_has_no_version(get, run):
+def test_the_index_has_version_0_before_anything_is_recorded(get, run):
     run.at(-1)
     assert get("index").json() == {"version": 0}
 
 
-def test_every_chunk_of_the_index_is_what_was_recorded_and_stays_as_it_is(get, run):
+def test_every_chunk_of_the_index_matches_the_recording_and_is_cached_as_immutable(get, run):
     named = [name for entries in get("index").json()["chunks"].values() for *_, name in entries]
     assert sorted(named) == sorted(names(run))
     for word in WORDS:
@@ -61,7 +61,7 @@ def test_every_chunk_of_the_index_is_what_was_recorded_and_stays_as_it_is(get, r
 
 
 @pytest.mark.parametrize("accept", ["deflate, gzip;q=0.9", "br", ""])
-def test_both_are_compressed_for_who_understands_it_alone(get, run, server, accept):
+def test_index_and_chunks_are_compressed_only_for_clients_that_accept_gzip(get, run, server, accept):
     name = names(run)[0]
     for what in ("index", f"chunk/{name}"):
         headers = {"x-headlight-ticket": good(run.id), "accept-encoding": accept}
@@ -74,7 +74,7 @@ def test_both_are_compressed_for_who_understands_it_alone(get, run, server, acce
 
 
 @pytest.mark.parametrize("name", ["0" * 24, "x", "index", "..", "%00", "é", "a" * 3_000])
-def test_a_chunk_that_is_not_there_is_not_found(get, name):
+def test_an_unknown_chunk_is_not_found(get, name):
     assert get(f"chunk/{name}").status_code == 404
 
 
@@ -86,7 +86,7 @@ def test_a_chunk_that_has_been_thinned_out_is_not_found_unless_it_was_just_read(
     assert get(f"chunk/{kept}").status_code == 200
 
 
-def test_only_so_many_chunks_are_held(get, run, monkeypatch):
+def test_the_number_of_cached_chunks_is_limited(get, run, monkeypatch):
     from pages.stream import channel, news
 
     monkeypatch.setattr(channel, "MOST_CHUNKS", 3)
@@ -97,20 +97,20 @@ def test_only_so_many_chunks_are_held(get, run, monkeypatch):
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
-def test_nothing_can_be_done_but_reading(get, run, method):
+def test_every_method_that_writes_is_refused(get, run, method):
     assert get("index", method=method).status_code == 405
     assert get(f"chunk/{names(run)[0]}", method=method).status_code == 405
     assert get("news", method=method).status_code in (404, 405)
 
 
-def test_reading_alone_is_no_look_at_a_run(get, run):
+def test_a_request_for_index_or_chunk_does_not_poll_the_run(get, run):
     get("index")
     get(f"chunk/{names(run)[0]}")
     assert run.looks == []
 
 
 @pytest.mark.parametrize("base", ["room", "/room/", "a/b"])
-def test_all_of_it_stands_under_the_servers_base_path(run, monkeypatch, base):
+def test_all_routes_are_under_the_server_s_base_path(run, monkeypatch, base):
     asked = options.get_option
     monkeypatch.setattr(
         options, "get_option", lambda name: base if name == "server.baseUrlPath" else asked(name)

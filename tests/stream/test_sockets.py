@@ -1,4 +1,4 @@
-"""Sockets: how long a run is looked at for them, who is let in, and that nothing said does any harm."""
+"""Sockets: how long they keep a run polled, which are accepted, and that no message does any harm."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tests.stream.conftest import LOOK, TICK
 from transformer.player.chunks import name_of
 from transformer.runs.registry import REGISTRY
 
-# Who looks.
+# Polling.
 
 
-def test_a_run_is_looked_at_as_long_as_a_page_is_open_and_no_longer(watched, run):
+def test_a_run_is_polled_only_while_a_page_is_open(watched, run):
     page = watched()
     n = len(run.looks)
     time.sleep(10 * TICK)
@@ -33,8 +33,8 @@ def test_a_run_is_looked_at_as_long_as_a_page_is_open_and_no_longer(watched, run
     assert not news._looking
 
 
-def test_pages_that_come_and_go_do_not_make_it_looked_at_more_often(opened, run):
-    """As a page that is loaded again and again: the next one opens before the last look is over."""
+def test_pages_that_open_and_close_do_not_make_polls_more_frequent(opened, run):
+    """As when a page is reloaded repeatedly: the new page opens before the last poll is over."""
     page = opened(run.id)
     for _ in range(10):
         page.socket.close()
@@ -46,7 +46,7 @@ def test_pages_that_come_and_go_do_not_make_it_looked_at_more_often(opened, run)
     assert len(run.looks) - n <= (time.monotonic() - began) / TICK + 1
 
 
-def test_a_page_that_opens_as_the_last_one_closes_is_told_what_comes(opened, run):
+def test_a_page_that_opens_as_the_previous_one_closes_is_sent_new_steps(opened, run):
     run.at(3)
     for step in range(4, 20):
         page = opened(run.id, look=LOOK)
@@ -55,7 +55,7 @@ def test_a_page_that_opens_as_the_last_one_closes_is_told_what_comes(opened, run
         page.socket.close()
 
 
-def test_what_was_made_of_a_run_is_let_go_after_its_last_page(opened, run, monkeypatch, until):
+def test_the_channel_of_a_run_is_dropped_after_its_last_page(opened, run, monkeypatch, until):
     monkeypatch.setattr(news, "KEPT_SECONDS", 0.2)
     page = opened(run.id)
     time.sleep(0.5)
@@ -73,10 +73,10 @@ def test_a_run_that_left_memory_and_came_back_is_found_again(watched, run, found
     assert page.until(lambda one: one.steps == [8])
 
 
-# Who is let in.
+# Limit of sockets.
 
 
-def test_beyond_the_limit_a_socket_is_told_to_come_back_later(opened, run, monkeypatch, until):
+def test_a_socket_beyond_the_limit_is_refused_until_another_one_closes(opened, run, monkeypatch, until):
     monkeypatch.setattr(REGISTRY, "limits", replace(REGISTRY.limits, sockets=3))
     run.at(3)
     pages = [opened(run.id, look=LOOK) for _ in range(3)]
@@ -90,7 +90,7 @@ def test_beyond_the_limit_a_socket_is_told_to_come_back_later(opened, run, monke
     assert opened(run.id, look=LOOK).until(lambda one: one.maps)
 
 
-def test_who_is_refused_takes_nobodys_place(server, run, opened, monkeypatch):
+def test_a_refused_socket_does_not_count_towards_the_limit(server, run, opened, monkeypatch):
     monkeypatch.setattr(REGISTRY, "limits", replace(REGISTRY.limits, sockets=1))
     for _ in range(20):
         with pytest.raises(WebSocketDisconnect):
@@ -98,10 +98,10 @@ def test_who_is_refused_takes_nobodys_place(server, run, opened, monkeypatch):
     assert opened(run.id, look=LOOK).until(lambda one: one.maps)
 
 
-# What goes wrong.
+# Failures.
 
 
-def test_a_look_that_fails_is_logged_once_and_the_pages_of_the_run_are_told_what_comes_after(
+def test_a_failed_poll_is_logged_once_and_the_pages_of_the_run_are_sent_later_steps(
     watched, run, monkeypatch, caplog, until
 ):
     page, looks = watched(), []
@@ -119,7 +119,7 @@ def test_a_look_that_fails_is_logged_once_and_the_pages_of_the_run_are_told_what
     assert [str(record.exc_info[1]) for record in logged] == ["this view cannot be read"]
 
 
-def test_a_message_that_cannot_be_made_closes_its_own_socket_with_a_code(watched, run, monkeypatch, caplog):
+def test_a_message_that_cannot_be_built_closes_only_its_own_socket(watched, run, monkeypatch, caplog):
     other, page = watched(), watched()
     message = channel.Channel.message
 
@@ -138,7 +138,7 @@ def test_a_message_that_cannot_be_made_closes_its_own_socket_with_a_code(watched
 
 
 @pytest.mark.parametrize("asked", ["index", "chunk"])
-def test_no_look_at_a_run_waits_for_what_is_compressed(run, monkeypatch, asked):
+def test_no_poll_of_a_run_waits_for_compression(run, monkeypatch, asked):
     made, frames = channel.Channel(run), run.view.frames
     compress, compressing, may_end = gzip.compress, threading.Event(), threading.Event()
 
@@ -160,7 +160,7 @@ def test_no_look_at_a_run_waits_for_what_is_compressed(run, monkeypatch, asked):
     asking.join(30)
 
 
-# What may be said.
+# Messages from pages.
 
 DAMAGED = [
     "",
@@ -181,7 +181,7 @@ DAMAGED = [
 
 
 @pytest.mark.parametrize("damaged", DAMAGED, ids=range(len(DAMAGED)))
-def test_a_damaged_message_closes_its_own_socket_alone(watched, run, damaged):
+def test_a_damaged_message_closes_only_its_own_socket(watched, run, damaged):
     other, page = watched(), watched()
     page.socket.send_text(damaged)
     assert page.closed() == 1008
@@ -190,7 +190,7 @@ def test_a_damaged_message_closes_its_own_socket_alone(watched, run, damaged):
 
 
 @pytest.mark.parametrize("size", [2_001, 5_000_000])
-def test_a_message_that_is_too_long_closes_its_own_socket_alone(watched, run, size):
+def test_a_message_that_is_too_long_closes_only_its_own_socket(watched, run, size):
     other, page = watched(), watched()
     page.socket.send_text('{"live": true}'.ljust(2_000))
     page.socket.send_text(" " * size)
@@ -200,7 +200,7 @@ def test_a_message_that_is_too_long_closes_its_own_socket_alone(watched, run, si
 
 
 @pytest.mark.parametrize("said", [b'{"drawn": 1}', b"\xff\xfe"])
-def test_bytes_are_no_message(watched, run, said):
+def test_a_binary_message_closes_only_its_own_socket(watched, run, said):
     other, page = watched(), watched()
     page.socket.send_bytes(said)
     assert page.closed() == 1008
@@ -211,8 +211,8 @@ def test_bytes_are_no_message(watched, run, said):
 COMMANDS = ["start", "stop", "pause", "resume", "advance", "intervene", "add_word", "close", "token", "state"]
 
 
-def test_nothing_can_be_commanded(opened, recorded, found, make_run, until, tiny):
-    """A real run stands as it stood, whatever is said; of its methods none is called but those that look."""
+def test_a_page_cannot_control_a_run_over_its_socket(opened, recorded, found, make_run, until, tiny):
+    """No message changes a real run; only its attributes for reading are used."""
     run = make_run(tiny(), words=("frog", "cat"))
     until(lambda: run.view.frame)
     called = []
@@ -234,8 +234,8 @@ def test_nothing_can_be_commanded(opened, recorded, found, make_run, until, tiny
     assert set(called) <= {"config", "id", "view", "look", "place", "task", "questions"}
 
 
-def test_nothing_that_is_said_holds_memory_for_ever(watched, run):
-    """Of words that are none, nothing is kept; of heads no more than so many sentences."""
+def test_the_memory_used_for_messages_is_limited(watched, run):
+    """The caches of maps by word and of sentences by head have a limited size."""
     page = watched()
     held, _ = news._channels[run.id, ()]
     for i in range(300):
@@ -246,7 +246,7 @@ def test_nothing_that_is_said_holds_memory_for_ever(watched, run):
 
 
 def anything(rng, depth=0):
-    """Any JSON whatever, mostly near to what a player says."""
+    """Return random JSON, mostly similar to the messages of a player."""
     names = ["drawn", "look", "live", "hidden", "version", "asks", "", "x", "__class__"]
     numbers = [0, 1, -1, 3, 2**63, -(10**40), 0.5, 1e308, float("inf"), float("nan")]
     texts = ["", "cat", "encoder.0", "decoder.0.cross", "é\ud800", "<b>", "a" * 500]
@@ -263,7 +263,7 @@ def anything(rng, depth=0):
     return rng.choice(leaves)
 
 
-def test_whatever_is_said_no_error_is_raised_and_nobody_else_is_stopped(watched, opened, run, caplog):
+def test_random_messages_raise_no_error_and_stop_no_other_page(watched, opened, run, caplog):
     rng = random.Random(20)
     other, page = watched(), watched()
     n_closed = 0

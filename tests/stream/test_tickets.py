@@ -1,4 +1,4 @@
-"""Who may read a run: who has a ticket for it that is still good, from a page of this server."""
+"""A run can be read only with a valid ticket for it, from a page of this server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.stream.conftest import HOST, good, signed
 from transformer.storage.tokens import new_token
 
 NOW = int(time.time())
-READ = ("index", "chunk/0123", "picture/3")  # of no word
+READ = ("index", "chunk/0123", "picture/3")  # the picture lacks a word
 OPEN, CLOSED = [200, 404, 422], [403, 403, 403]
 FORGED = {
     "nothing": lambda run: "",
@@ -41,7 +41,7 @@ FORGED = {
 
 @pytest.fixture
 def told(server, run):
-    """What the index, a chunk, a picture and the news of a run answer to a ticket and other headers."""
+    """Return the answers of index, chunk, picture and news of a run to a ticket and an origin."""
 
     def ask(ticket, run_id=run.id, origin=None):
         headers = {} if origin is None else {b"origin": origin.encode()}  # as bytes: any letters may be sent
@@ -67,7 +67,7 @@ def test_a_ticket_lets_its_bearer_read_that_run(told, run):
         assert told(ticket) == [*OPEN, f"headlight.{ticket}"]
 
 
-def test_a_ticket_is_good_for_twelve_hours(monkeypatch):
+def test_a_ticket_is_valid_for_twelve_hours(monkeypatch):
     ticket = tickets.ticket("a run")
     assert tickets.admits(ticket, "a run") == ()
     assert tickets.admits(ticket, "another run") is None
@@ -79,14 +79,14 @@ def test_a_ticket_is_good_for_twelve_hours(monkeypatch):
 
 
 @pytest.mark.parametrize("forged", FORGED)
-def test_whatever_else_is_no_ticket(told, run, found, forged):
+def test_a_forged_ticket_is_refused_without_a_lookup(told, run, found, forged):
     ticket = FORGED[forged](run.id)
     assert tickets.admits(ticket, run.id) is None
     assert told(ticket) == [*CLOSED, 1008]
     assert found.asked_for == []  # nothing is looked up
 
 
-def test_without_a_ticket_at_all_nothing_is_answered_or_looked_up(server, run, found):
+def test_without_a_ticket_nothing_is_answered_or_looked_up(server, run, found):
     for what in READ:
         assert server.get(f"/stream/{run.id}/{what}").status_code == 403
     for offered in (None, ["streamlit"], [good(run.id)], ["streamlit", f"Headlight.{good(run.id)}"]):
@@ -97,18 +97,18 @@ def test_without_a_ticket_at_all_nothing_is_answered_or_looked_up(server, run, f
 
 
 @pytest.mark.parametrize("run_id", ["..", "x", "a" * 23, "é" * 22, "a" * 5_000, "%2e%2e%2fapp.py"])
-def test_what_is_no_name_of_a_run_is_looked_up_by_nobody(server, found, run_id):
+def test_an_invalid_run_id_is_never_looked_up(server, found, run_id):
     ticket = good(run_id)
     answer = server.get(f"/stream/{run_id}/index", headers={"x-headlight-ticket": ticket})
     assert answer.status_code in (403, 404)
     assert found.asked_for == []
 
 
-def test_a_run_that_is_not_there_is_looked_up_once_a_time_and_refused(told, opened, found):
-    """With a ticket that is good, as a page has it whose run has gone."""
+def test_a_missing_run_is_looked_up_once_per_request_and_refused(told, opened, found):
+    """The ticket is valid, as on a page whose run is gone."""
     run_id = new_token()
     ticket = good(run_id)
-    assert told(ticket, run_id) == [*CLOSED, f"headlight.{ticket}"]  # and closed behind it
+    assert told(ticket, run_id) == [*CLOSED, f"headlight.{ticket}"]  # and closed right afterwards
     assert found.asked_for == [run_id] * 4
     assert opened(run_id).closed() == 1008
 
@@ -129,17 +129,17 @@ ELSEWHERE = [
 
 
 @pytest.mark.parametrize("origin", HERE)
-def test_a_page_of_this_server_and_no_page_at_all_may_ask(told, run, origin):
+def test_requests_from_a_page_of_this_server_or_without_an_origin_are_answered(told, run, origin):
     ticket = good(run.id)
     assert told(ticket, origin=origin) == [*OPEN, f"headlight.{ticket}"]
 
 
 @pytest.mark.parametrize("origin", ELSEWHERE)
-def test_a_page_of_another_site_may_not_even_with_a_ticket(told, run, origin):
+def test_requests_from_another_site_are_refused_even_with_a_ticket(told, run, origin):
     assert told(good(run.id), origin=origin) == [*CLOSED, 1008]
 
 
-def test_origins_that_the_server_allows_may_ask(told, run, monkeypatch):
+def test_requests_from_origins_that_the_server_allows_are_answered(told, run, monkeypatch):
     asked = options.get_option
     allowed = ["https://room.example/", " https://other.example"]
     monkeypatch.setattr(

@@ -1,4 +1,4 @@
-"""Five pairs of sentences to train on, their sources longer than their targets, and three held out; texts."""
+"""Five training pairs, with sources longer than targets, three held-out pairs, and texts for tokenizers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from transformer.tasks.writing import Writing
 TRAINED = [
     Pair("the cat sees the dog", "le chat voit", ((0,), (1,), (2,))),
     Pair("a dog sees", "voit", ((2,),)),
-    Pair("a dog sees", "un chat", ((0,), (1,))),  # another answer to the same question
+    Pair("a dog sees", "un chat", ((0,), (1,))),  # a second answer to the same question
     Pair("the dog", "le chien", ((0,), (1,))),
     Pair("cat", "chat", ((0,),)),
 ]
@@ -31,11 +31,11 @@ TEXTS = [
     "the then there",
     "é tu, brute?",
 ]
-"""What tokenizers are learned from."""
+"""The texts that tokenizers are trained on."""
 
 
 class Sentences(Corpus):
-    """What is not among these pairs may be asked, but nobody knows it."""
+    """A corpus of these pairs; any other sentence may be asked, but has no known answer."""
 
     name = "sentences"
     src = tgt = Writing()
@@ -70,7 +70,7 @@ class Sentences(Corpus):
 
 @pytest.fixture
 def task(monkeypatch):
-    """The task of these sentences, whatever a configuration says that it is."""
+    """Return a task on these sentences, whichever task its configuration names."""
 
     def make(topology="encoder-decoder", corpus=None, one_vocabulary=False, **settings):
         corpus = corpus or Sentences()

@@ -1,4 +1,4 @@
-"""How questions and answers are laid out, token by token, by hand."""
+"""The layout of questions and answers, token by token, against layouts written by hand."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from transformer.tasks.tokenizer import characters
 PAD, SOS, EOS, SEP = 0, 1, 2, 7
 X, Y, Z = 4, 5, 6
 SIDES = ("src", "tgt_in", "tgt_out", "answers", "prompt")
-# Two questions with answers of their own length, one of them longer than the other.
+# Two questions of different lengths; each answer is as long as its question.
 BY_HAND = {
     "encoder-decoder": {
         "src": [[SOS, X, Y, Z, EOS], [SOS, Z, EOS, PAD, PAD]],
@@ -39,14 +39,14 @@ BY_HAND = {
 
 
 def laid_out(topology, questions, answers, **settings):
-    """Texts of x, y and z as one batch."""
+    """Arrange texts made of x, y and z as one batch."""
     tokens = characters("xyz", separator=topology == "decoder-only")
     read, written = tokens.encode(questions), tokens.encode(answers)
     return arrange(topology, read, written, sep_id=tokens.sep_id, words=questions, **settings)
 
 
 @pytest.mark.parametrize("topology", BY_HAND)
-def test_question_and_answer_stand_where_each_topology_reads_and_writes_them(topology):
+def test_each_topology_lays_out_questions_and_answers_as_by_hand(topology):
     batch = laid_out(topology, ["xyz", "z"], ["zyx", "y"])
     for side, expected in BY_HAND[topology].items():
         found = getattr(batch, side)
@@ -57,7 +57,7 @@ def test_question_and_answer_stand_where_each_topology_reads_and_writes_them(top
 
 def test_answers_may_be_longer_or_shorter_than_their_questions():
     two = laid_out("encoder-decoder", ["x", "yz"], ["zzzz", ""])
-    assert two.src.tolist() == [[SOS, X, EOS, 0], [SOS, Y, Z, EOS]]  # each side is as long as it must be
+    assert two.src.tolist() == [[SOS, X, EOS, 0], [SOS, Y, Z, EOS]]  # each side is padded to its own longest
     assert two.tgt_in.tolist() == [[SOS, Z, Z, Z, Z], [SOS, 0, 0, 0, 0]]
     assert two.tgt_out.tolist() == two.answers.tolist() == [[Z, Z, Z, Z, EOS], [EOS, 0, 0, 0, 0]]
     one = laid_out("decoder-only", ["x", "yz"], ["zzzz", ""])
@@ -68,7 +68,7 @@ def test_answers_may_be_longer_or_shorter_than_their_questions():
 
 @pytest.mark.parametrize("topology", BY_HAND)
 def test_padding_to_a_length_adds_only_padding_and_makes_all_shapes_equal(topology):
-    """Question and answer are given nine tokens each; in one sequence the two share [SEP] and lose [EOS]."""
+    """Question and answer get nine tokens each; one sequence needs 16, with [SEP] between and no [EOS]."""
     words = [["xyz", "z"], ["xyzxyzx", "y"]]
     batches = [laid_out(topology, w, [x[::-1] for x in w], pad_to=9) for w in words]
     widths = {"src": 9, "tgt_in": 8, "tgt_out": 8, "answers": 8}
@@ -85,14 +85,14 @@ def test_padding_to_a_length_adds_only_padding_and_makes_all_shapes_equal(topolo
 
 @pytest.mark.parametrize("letters", [3, 12])
 @pytest.mark.parametrize("topology", BY_HAND)
-def test_the_limit_has_room_for_a_question_its_answer_and_three_letters_more(topology, letters):
+def test_the_limit_fits_question_and_answer_and_three_more_tokens_in_one_sequence(topology, letters):
     batch = laid_out(topology, ["x" * letters], ["z" * letters])
     needed = batch.tgt_in.shape[1] + 3 if topology == "decoder-only" else batch.src.shape[1]
     assert sequence_limit(topology, letters, letters) == needed
 
 
 @pytest.mark.parametrize("topology", BY_HAND)
-def test_a_run_s_configuration_is_completed_with_what_its_layout_needs(tiny, topology):
+def test_a_configuration_is_completed_with_the_vocabulary_and_positions_of_its_layout(tiny, topology):
     config = completed(tiny(topology=topology, max_letters=4))
     tokens = 31 if topology == "decoder-only" else 30
     assert (config.model.src_vocab_size, config.model.tgt_vocab_size) == (tokens, tokens)

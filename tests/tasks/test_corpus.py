@@ -1,4 +1,4 @@
-"""Examples as text: the gold alignment by tokens, from one by words that is known by hand."""
+"""The gold alignment by tokens, derived from one by words that is written by hand."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def tokens_of(tokenizer, text):
 
 
 def told(pair, src, tgt, writings=(WORDS, FRENCH)):
-    """For each token of the answer the tokens that it needs, as they are shown, [SOS] counted."""
+    """Return each token of the answer with the displayed source tokens that it is linked to."""
     links = token_links(pair, (writings[0], src), (writings[1], tgt))
     read, written = tokens_of(src, pair.source), tokens_of(tgt, pair.target)[1:-1]
     assert len(links) == len(written)
@@ -30,7 +30,7 @@ def told(pair, src, tgt, writings=(WORDS, FRENCH)):
     return list(zip(written, [[read[column] for column in columns] for columns in links], strict=True))
 
 
-def test_a_word_that_is_a_token_has_the_place_of_its_word_behind_sos():
+def test_links_of_word_tokens_are_those_of_the_words_shifted_by_sos():
     links = token_links(PAIR, (WORDS, SRC), (FRENCH, TGT))
     assert links == ((1, 3), (3,), (2,), (5,), (4,), (4,), ())
     assert tokens_of(SRC, PAIR.source)[0] == "[SOS]"
@@ -51,14 +51,14 @@ def test_each_character_has_the_links_of_its_word():
     assert links[1] == tuple(1 + PAIR.source.index("cat") + i for i in range(3))
 
 
-def test_letters_are_units_and_tokens_at_once():
+def test_letters_are_both_units_and_tokens():
     letters = characters()
     pair = Pair("abc", "cba", ((2,), (1,), (0,)))
     assert token_links(pair, (LETTERS, letters), (LETTERS, letters)) == ((3,), (2,), (1,))
 
 
-def test_the_same_alignment_is_told_whatever_the_tokens_are():
-    """A written token and a read one are linked exactly if some of their words are."""
+def test_every_tokenizer_gives_the_same_alignment():
+    """A target token and a source token are linked exactly if any of their words are."""
     sides = {
         "src": [SRC, characters(sorted(set(PAIR.source))), byte_pairs([PAIR.source], 28)],
         "tgt": [
@@ -79,14 +79,14 @@ def test_the_same_alignment_is_told_whatever_the_tokens_are():
 
 
 def words_at(writing, text, span):
-    """The words of which this span has a character, by looking at each character."""
+    """Return the words that a span overlaps, found character by character."""
     places = {}
     for unit, (begin, end) in enumerate(writing.spans(text)):
         places |= dict.fromkeys(range(begin, end), unit)
     return {places[i] for i in range(*span) if i in places}
 
 
-def test_where_no_alignment_is_known_there_is_none():
+def test_a_pair_without_an_alignment_has_no_links():
     pair = Pair(PAIR.source, PAIR.target)
     assert token_links(pair, (WORDS, SRC), (FRENCH, TGT)) is None
     nothing = Pair("the cat", "le chat", ((), ()))

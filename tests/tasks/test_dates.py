@@ -1,4 +1,4 @@
-"""Dates: what is written in English, what it is in ISO, and which character comes from where."""
+"""Dates: their English forms, their ISO form, and the source of each character."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def nth(day):
     return f"{day.day}{ENDING.get(day.day, 'th')}"
 
 
-# The forms again, by the standard library's names for days and months.
+# The same forms, with the standard library's names of days and months.
 WRITTEN = {
     "12 march 2021": lambda d: f"{d.day} {d:%B} {d.year}",
     "march 12, 2021": lambda d: f"{d:%B} {d.day}, {d.year}",
@@ -41,7 +41,7 @@ def drawn(seed=0, count=20_000):
 
 
 @pytest.mark.parametrize("name", WRITTEN)
-def test_every_date_is_written_as_the_standard_library_would_and_known(name):
+def test_every_date_is_written_as_by_the_standard_library_and_recognised(name):
     (form,) = (form for form in FORMS if form.name == name)
     for day in SOME_DAYS:
         text = WRITTEN[name](day).lower()
@@ -49,12 +49,12 @@ def test_every_date_is_written_as_the_standard_library_would_and_known(name):
         pair = DATES.find(text)
         assert pair.target == day.isoformat()
         assert pair.held_out == is_held_out(day)
-        assert pair.pattern == name or day.month == 5  # with may, a short name is the full one
+        assert pair.pattern == name or day.month == 5  # the short name of May is also its full name
         assert DATES.read(text.upper()) == text
         assert DATES.references(text) == (day.isoformat(),)
 
 
-def test_what_is_drawn_is_a_date_of_the_hundred_years_with_its_true_weekday():
+def test_drawn_dates_are_within_the_hundred_years_and_have_their_true_weekday():
     weekdays = 0
     for pair in [*drawn(), *DATES.held_out()]:
         day = datetime.strptime(pair.target, "%Y-%m-%d").date()
@@ -67,7 +67,7 @@ def test_what_is_drawn_is_a_date_of_the_hundred_years_with_its_true_weekday():
     assert weekdays > 5500
 
 
-def test_whole_days_of_months_are_held_out_and_all_their_parts_are_trained_on():
+def test_combinations_of_day_and_month_are_held_out_and_all_their_parts_are_trained_on():
     pairs = drawn()
     days = [date.fromisoformat(pair.target) for pair in pairs]
     held_out = [date.fromisoformat(pair.target) for pair in DATES.held_out()]
@@ -80,7 +80,7 @@ def test_whole_days_of_months_are_held_out_and_all_their_parts_are_trained_on():
     assert {pair.pattern for pair in pairs} == set(WRITTEN)
 
 
-def test_about_one_day_of_the_year_in_ten_is_held_out_in_every_year():
+def test_about_a_tenth_of_the_days_of_the_year_is_held_out_in_every_year():
     leap = [date(2000, 1, 1) + timedelta(days=n) for n in range(366)]
     held_out = {(d.day, d.month) for d in leap if is_held_out(d)}
     assert 25 <= len(held_out) <= 48
@@ -101,7 +101,7 @@ def test_a_thousand_different_dates_are_held_out_in_all_forms_and_many_years():
 # Where each character comes from.
 
 
-def test_the_links_of_a_long_date_by_hand():
+def test_the_links_of_a_long_date_equal_those_made_by_hand():
     pair = DATES.find("friday, 12 march 2021")
     #                  0       8  11    17
     assert pair.target == "2021-03-12"
@@ -109,7 +109,7 @@ def test_the_links_of_a_long_date_by_hand():
     assert pair.links == ((17,), (18,), (19,), (20,), (), march, march, (), (8,), (9,))
 
 
-def test_the_links_of_a_day_of_one_digit_by_hand():
+def test_the_links_of_a_day_of_one_digit_equal_those_made_by_hand():
     pair = DATES.find("jun 5, 1987")
     assert pair.target == "1987-06-05"
     jun = (0, 1, 2)
@@ -132,7 +132,7 @@ def test_links_point_to_the_same_digit_or_to_the_name_of_the_month():
         assert len(name) >= 3
 
 
-# What a person types.
+# What a user types.
 
 
 @pytest.mark.parametrize(
@@ -142,11 +142,11 @@ def test_links_point_to_the_same_digit_or_to_the_name_of_the_month():
         ("12  MAR   2021.", "12 mar 2021"),
         ("05 March 2021", "5 march 2021"),
         ("Mar 05 , 2021", "mar 5, 2021"),
-        ("Monday, 12 March 2021", "monday, 12 march 2021"),  # it was a Friday; nothing depends on it
+        ("Monday, 12 March 2021", "monday, 12 march 2021"),  # it was a Friday; the weekday is not checked
         ("12nd of march 2021", "12nd of march 2021"),
     ],
 )
-def test_a_typed_date_is_cleaned_and_known(typed, read):
+def test_a_typed_date_is_cleaned_and_recognised(typed, read):
     assert DATES.read(typed) == read
     assert DATES.find(read).target == ("2021-03-05" if "5" in read else "2021-03-12")
 
@@ -176,14 +176,14 @@ def test_a_typed_date_is_cleaned_and_known(typed, read):
         (90 * "x", f"“{60 * 'x'}” is not in a date format", None),
     ],
 )
-def test_a_typed_date_that_cannot_be_asked_is_answered_with_what_to_do(typed, says, offer):
+def test_an_unusable_typed_date_is_refused_with_a_hint(typed, says, offer):
     with pytest.raises(InputError, match=says) as refused:
         DATES.read(typed)
     assert (refused.value.field, refused.value.offer) == ("probe_words", offer)
     assert offer is None or DATES.read(offer) == offer
 
 
-def test_what_is_no_date_has_no_answer():
+def test_text_that_is_not_a_date_has_no_answer():
     for text in (
         "30 february 2021",
         "12 march",
@@ -197,7 +197,7 @@ def test_what_is_no_date_has_no_answer():
         assert DATES.references(text) == ()
 
 
-def test_probes_are_true_dates_of_several_forms_some_of_them_held_out():
+def test_probes_are_valid_dates_in_different_forms_and_some_are_held_out():
     pairs = [DATES.find(DATES.read(text)) for text in DATES.probes()]
     assert [pair.source for pair in pairs] == list(DATES.probes())
     assert len({pair.pattern for pair in pairs}) == len(pairs) == 5

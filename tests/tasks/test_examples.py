@@ -1,4 +1,4 @@
-"""What training reads, batch by batch: an endless supply, or a finite set in epochs."""
+"""The training examples, batch by batch: an endless supply, or a finite set in epochs."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ FINITE = {"examples": 23, "batch_size": 5, "max_letters": 6}  # four batches of 
 
 
 def words(topology="encoder-decoder", **settings):
-    """The reversal of words."""
+    """Return the task of reversing words."""
     return task_of(RunConfig().with_changes(topology=topology, **settings))
 
 
 @pytest.mark.parametrize("topology", ["encoder-decoder", "decoder-only"])
-def test_each_pair_of_a_finite_corpus_comes_once_an_epoch(task, topology):
-    made = task(topology, examples=3)  # the corpus says how many there are
+def test_each_pair_of_a_finite_corpus_occurs_once_per_epoch(task, topology):
+    made = task(topology, examples=3)  # the size of the corpus takes precedence
     assert (made.examples, made.steps_per_epoch) == (5, 3)
     epochs = []
     for epoch in range(4):
@@ -36,7 +36,7 @@ def test_each_pair_of_a_finite_corpus_comes_once_an_epoch(task, topology):
 
 
 def test_a_batch_holds_its_words_with_their_answers(task):
-    """Of a question with two answers both are trained on."""
+    """If a question has two answers, both are trained on."""
     made, written = task(), set()
     for k in range(3):
         batch = made.batch(0, k)
@@ -47,7 +47,7 @@ def test_a_batch_holds_its_words_with_their_answers(task):
     assert written == {(pair.source, pair.target) for pair in TRAINED}
 
 
-def test_held_out_examples_are_never_trained_on_and_know_that_they_are(task):
+def test_held_out_examples_are_never_trained_on_and_are_marked_as_held_out(task):
     made = task()
     assert made.held_out() == [pair.source for pair in HELD_OUT]
     trained = {text for k in range(12) for text in made.words(3, k)}
@@ -57,7 +57,7 @@ def test_held_out_examples_are_never_trained_on_and_know_that_they_are(task):
     assert list(made.corpus.probes()) == ["the cat", "cat"]
 
 
-def test_an_endless_supply_is_drawn_from_seed_and_batch_alone_or_a_set_of_it(task):
+def test_an_endless_supply_depends_on_seed_and_batch_alone_and_may_be_limited_to_a_set(task):
     made, again = (task(corpus=Sentences(endless=True), batch_size=6) for _ in range(2))
     again.pairs(1, 5)
     state = np.random.get_state()[1].copy()
@@ -77,10 +77,10 @@ def test_the_words_are_the_same_for_every_topology(topology):
     assert one.held_out() == two.held_out()
 
 
-# A finite set of an endless supply.
+# A finite set from an endless supply.
 
 
-def test_each_epoch_sees_each_example_once_in_another_order_and_its_last_batch_is_what_is_left():
+def test_each_epoch_has_each_example_once_in_a_new_order_and_ends_with_the_remainder():
     finite = words(**FINITE)
     orders = []
     for epoch in range(4):
@@ -91,7 +91,7 @@ def test_each_epoch_sees_each_example_once_in_another_order_and_its_last_batch_i
     assert len(set(orders)) == 4
 
 
-def test_a_batch_of_a_finite_set_depends_on_seed_and_k_alone():
+def test_a_batch_of_a_finite_set_depends_on_seed_and_batch_number_alone():
     late = words(**FINITE).words(2, 13)
     again = words(**FINITE)
     for seed, k in ((2, 0), (7, 13), (2, 40), (2, 12)):
@@ -101,7 +101,7 @@ def test_a_batch_of_a_finite_set_depends_on_seed_and_k_alone():
     assert sets[0] != sets[1]
 
 
-def test_a_finite_set_holds_no_held_out_word_and_is_not_the_beginning_of_the_endless_supply():
+def test_a_finite_set_has_no_held_out_word_and_is_not_the_beginning_of_the_endless_supply():
     finite, endless = words(**FINITE | {"examples": 900}), words(**FINITE | {"examples": None})
     found = [word for k in range(180) for word in finite.words(0, k)]
     assert len(found) == 900
@@ -110,7 +110,7 @@ def test_a_finite_set_holds_no_held_out_word_and_is_not_the_beginning_of_the_end
     assert [finite.words(0, k) for k in range(4)] != [endless.words(0, k) for k in range(4)]
 
 
-def test_a_set_smaller_than_a_batch_is_a_batch_of_all():
+def test_a_set_smaller_than_a_batch_forms_one_batch():
     small = words(examples=4, batch_size=50)
     batches = [small.words(1, k) for k in range(6)]
     assert {tuple(sorted(batch)) for batch in batches} == {tuple(sorted(batches[0]))}
@@ -118,7 +118,7 @@ def test_a_set_smaller_than_a_batch_is_a_batch_of_all():
     assert len(set(map(tuple, batches))) > 1
 
 
-def test_two_tasks_with_finite_sets_draw_each_its_own_once(monkeypatch):
+def test_two_tasks_with_finite_sets_each_draw_their_set_once(monkeypatch):
     """Two runs on one server take their batches in turn; neither makes the other draw its set again."""
     one, other = words(**FINITE), words(**FINITE | {"max_letters": 4})
     drawn = []

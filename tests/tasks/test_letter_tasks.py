@@ -1,4 +1,4 @@
-"""Four tasks on letters: their answers, and which letter each letter of an answer comes from."""
+"""Four letter tasks: their answers, and the source letter of each letter of an answer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_every_letter_of_a_word_is_used_once_for_a_right_answer_of_the_same_length(name):
+def test_answers_are_right_and_linked_to_each_letter_of_the_word_once(name):
     corpus = TASKS[name]
     assert (corpus.name, corpus.same_length) == (name, True)
     pairs = [
@@ -49,14 +49,14 @@ def test_every_letter_of_a_word_is_used_once_for_a_right_answer_of_the_same_leng
         ("caesar", "onanan", (0, 1, 2, 3, 4, 5)),
     ],
 )
-def test_letters_come_from_where_they_stood_by_hand(name, answer, places):
+def test_answers_and_links_equal_those_made_by_hand(name, answer, places):
     pair = TASKS[name].find("banana")
     assert pair.target == answer
     assert pair.links == tuple((place,) for place in places)
 
 
 @pytest.mark.parametrize("shift", [1, 3, 25])
-def test_caesar_writes_each_letter_so_many_further_on_and_begins_again_after_z(shift):
+def test_caesar_shifts_each_letter_and_wraps_around_after_z(shift):
     there, back = Caesar(1, 26, shift), Caesar(1, 26, 26 - shift)
     for letter in ascii_lowercase:
         answer = there.find(letter).target

@@ -1,4 +1,4 @@
-"""Random words: what every task on letters draws, holds out and may be asked."""
+"""Random words: what every letter task draws, holds out and accepts as a question."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def drawn(corpus, seed, k, count=64):
 
 
 def held_out_by_hand(word):
-    """The rule again, in other words: the 64-bit BLAKE2b of the word ends in 0 as a decimal number."""
+    """The rule, implemented independently: the decimal 64-bit BLAKE2b hash of the word ends in 0."""
     number = int(hashlib.blake2b(word.encode(), digest_size=8).hexdigest(), 16)
     return len(word) >= 3 and str(number)[-1] == "0"
 
 
-def test_random_words_are_not_remembered():
+def test_random_words_are_not_cached():
     before = held_out_by_hash.cache_info()
     drawn(Copy(1, 12), 5, 0)
     assert held_out_by_hash.cache_info() == before
@@ -42,7 +42,7 @@ def test_words_are_drawn_as_in_all_recorded_runs():
     assert drawn(Copy(1, 12), 7, 3)[-5:] == ["cvonlg", "fhyicjy", "nm", "zuqujrg", "bniybmzx"]
     long = drawn(Copy(5, 8), 0, 0, 256)
     assert long[:3] == ["dduhupwo", "xonjopa", "mvvqsyq"]
-    assert long[-5:] == ["zzisy", "bpccz", "oardjvzr", "hzatr", "gatuf"]  # after 25 or so that were replaced
+    assert long[-5:] == ["zzisy", "bpccz", "oardjvzr", "hzatr", "gatuf"]  # after about 25 replaced words
 
 
 def test_held_out_words_are_those_of_all_recorded_runs():
@@ -55,7 +55,7 @@ def test_held_out_words_are_those_of_all_recorded_runs():
 
 
 @pytest.mark.parametrize("other", [Sort(2, 7), Caesar(2, 7, 9)], ids=lambda corpus: corpus.name)
-def test_every_task_on_letters_has_the_same_words(other):
+def test_every_letter_task_has_the_same_words(other):
     copy = Copy(2, 7)
     assert drawn(other, 3, 4) == drawn(copy, 3, 4)
     assert words(other.held_out()) == words(copy.held_out())
@@ -74,7 +74,7 @@ def test_training_never_sees_a_held_out_word(longest):
     assert sum(len(word) >= 3 for word in seen) > 1000
 
 
-def test_one_word_in_ten_of_three_letters_and_more_is_held_out_and_no_shorter_one():
+def test_one_in_ten_words_of_three_or_more_letters_is_held_out_and_no_shorter_word():
     letters = "abcdefghijklmnopqrstuvwxyz"
     three = [a + b + c for a in letters for b in letters for c in letters]
     assert sum(map(is_held_out, three)) / len(three) == pytest.approx(0.1, abs=0.01)
@@ -82,7 +82,7 @@ def test_one_word_in_ten_of_three_letters_and_more_is_held_out_and_no_shorter_on
     assert not any(is_held_out(word) for word in [*letters, *(w[:2] for w in three)])
 
 
-def test_training_words_of_every_length_come_equally_often_and_use_every_letter():
+def test_training_words_of_every_length_are_equally_frequent_and_use_every_letter():
     found = drawn(Copy(2, 6), 1, 0, 4000)
     counts = Counter(map(len, found))
     assert set(counts) == {2, 3, 4, 5, 6}
@@ -90,7 +90,7 @@ def test_training_words_of_every_length_come_equally_often_and_use_every_letter(
     assert set("".join(found)) == set("abcdefghijklmnopqrstuvwxyz")
 
 
-def test_drawing_leaves_other_random_numbers_alone():
+def test_drawing_does_not_affect_the_global_random_state():
     state = np.random.get_state()[1].copy()
     copy = Copy(1, 8)
     first = drawn(copy, 5, 9)
@@ -124,25 +124,25 @@ def test_everyday_words_are_within_the_trained_length():
     assert [Copy(4, 7).find(word).held_out for word in found] == list(map(held_out_by_hand, found))
 
 
-def test_probes_are_everyday_words_that_fit_or_else_held_out_ones():
+def test_probes_are_everyday_words_of_a_trained_length_or_else_held_out_words():
     assert Copy(1, 12).probes() == ("playground", "banana", "strawberry", "kayak", "cat")
     assert Copy(1, 5).probes() == ("kayak", "cat")
     assert Copy(6, 9).probes() == ("banana",)
     assert list(Copy(7, 9).probes()) == words(Copy(7, 9).held_out())[:3]
 
 
-def test_accuracy_is_reported_up_to_a_third_more_than_the_longest_word():
+def test_accuracy_is_reported_up_to_a_third_and_at_least_two_letters_beyond_the_longest_word():
     assert Copy(1, 12).report_lengths() == tuple(range(1, 17))
     assert Copy(3, 3).report_lengths() == (3, 4, 5)
 
 
-def test_words_of_one_length_are_held_out_where_there_are_such():
+def test_words_of_one_length_are_held_out_words_where_that_length_has_any():
     assert all(map(held_out_by_hand, Copy(1, 5).words_of_length(6, 50)))
     assert {len(word) for word in Copy(1, 5).words_of_length(6, 50)} == {6}
     assert len(Copy(1, 5).words_of_length(1, 30)) == 30
 
 
-def test_any_word_is_known_and_nothing_else_is():
+def test_any_lower_case_word_is_found_and_no_other_text():
     copy = Copy(2, 4)
     for word in ("q", "cat", "refrigerator"):
         pair = copy.find(word)
@@ -151,7 +151,7 @@ def test_any_word_is_known_and_nothing_else_is():
     assert [copy.find(text) for text in ("", "two words", "Cat", "café", "cat\n")] == 5 * [None]
 
 
-def test_a_typed_word_is_cleaned_and_may_have_twice_the_trained_letters():
+def test_a_typed_word_is_cleaned_and_may_be_twice_as_long_as_the_longest_training_word():
     assert Copy(1, 12).read("  Banana\n") == "banana"
     assert Copy(1, 4).read("abcdefgh") == "abcdefgh"
 
@@ -171,7 +171,7 @@ def test_a_typed_word_is_cleaned_and_may_have_twice_the_trained_letters():
         (25 * "a", "25 letters.* up to 12 .* up to 24", None),
     ],
 )
-def test_a_typed_word_that_cannot_be_asked_is_answered_with_what_to_do(typed, says, offer):
+def test_an_unusable_typed_word_is_refused_with_a_hint(typed, says, offer):
     with pytest.raises(InputError, match=says) as refused:
         Copy(1, 12).read(typed)
     assert (refused.value.field, refused.value.offer) == ("probe_words", offer)

@@ -1,4 +1,4 @@
-"""A person's own tokenizer.json, from a file or by its name."""
+"""A user's own tokenizer.json, from a file or by its name on the hub."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from transformer.tasks.tokenizer import from_file, from_hub
 
 
 def own_data(kind):
-    """A tokenizer.json as others make them, knowing much that no text here uses."""
+    """Make a tokenizer as others make them, with many tokens that no text here uses."""
     texts = [*TEXTS, "zebras quack", "quick zebras"] * 3
     if kind == "word-level":
         backend = Tokenizer(models.WordLevel(unk_token="[UNK]"))
@@ -42,7 +42,7 @@ def own_data(kind):
 
 @pytest.mark.parametrize("separator", [False, True])
 @pytest.mark.parametrize("kind", ["word-level", "bytes", "word-pieces"])
-def test_a_file_keeps_its_way_to_split_and_only_the_tokens_that_are_used(kind, separator):
+def test_a_file_keeps_its_way_of_splitting_and_only_the_tokens_that_are_used(kind, separator):
     backend = own_data(kind)
     tokenizer = from_file(backend.to_str(), TEXTS, separator=separator)
     backend.no_padding()
@@ -61,7 +61,7 @@ def test_a_file_keeps_its_way_to_split_and_only_the_tokens_that_are_used(kind, s
         assert "".join(tokenizer.pieces(ids[1:-1])) == backend.decode(split.ids)
 
 
-def test_text_of_a_file_of_bytes_comes_back_whole_though_a_letter_is_several_tokens():
+def test_a_byte_level_file_restores_text_even_if_a_letter_is_several_tokens():
     tokenizer = from_file(own_data("bytes").to_str(), ["é tu, brute?", "naïve"])
     for text in ("é tu, brute?", "naïve"):
         (ids,) = tokenizer.encode([text])
@@ -69,7 +69,7 @@ def test_text_of_a_file_of_bytes_comes_back_whole_though_a_letter_is_several_tok
         assert tokenizer.text([*ids[1:-1], 0, 2]) == (f"{text}[PAD]", True)
 
 
-def test_of_a_file_the_most_frequent_tokens_are_kept_and_the_others_are_unknown():
+def test_the_most_frequent_tokens_of_a_file_are_kept_and_the_others_are_unknown():
     texts = ["the cat sees the dog", "the cat", "the hat"]
     tokenizer = from_file(own_data("word-level").to_str(), texts, 4 + 2)
     assert tokenizer.tokens(range(6)) == ("[PAD]", "[SOS]", "[EOS]", "[UNK]", "the", "cat")
@@ -78,8 +78,8 @@ def test_of_a_file_the_most_frequent_tokens_are_kept_and_the_others_are_unknown(
     assert separated.tokens(range(7)) == (*tokenizer.tokens(range(6)), "[SEP]")
 
 
-def test_a_file_s_own_special_tokens_are_not_ours():
-    """Here "[PAD]" has an id that is not 0, and stands in a text; "[UNK]" is what an unknown word gives."""
+def test_special_tokens_of_a_file_are_not_confused_with_ours():
+    """Here "[PAD]" has an id other than 0 and occurs in a text; an unknown word becomes "[UNK]"."""
     backend = own_data("word-level")
     backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     tokenizer = from_file(backend.to_str(), ["the [PAD] cat", "quokka the"])
@@ -92,13 +92,13 @@ def test_a_file_s_own_special_tokens_are_not_ours():
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[1, 2]", "no json", json.dumps({"model": {"type": "Magic"}})])
-def test_content_that_is_no_tokenizer_is_refused_with_what_to_do(content):
+def test_content_that_is_not_a_tokenizer_is_refused_with_a_hint(content):
     with pytest.raises(InputError, match="not a tokenizer.json .* choose another kind") as refused:
         from_file(content, TEXTS)
     assert refused.value.field == "tokenizer"
 
 
-def test_a_file_that_knows_nothing_of_the_texts_is_refused():
+def test_a_file_without_any_token_of_the_texts_is_refused():
     with pytest.raises(InputError, match="has no token"):
         from_file(own_data("word-level").to_str(), ["日本", "中国"])
 
@@ -107,7 +107,7 @@ def test_a_file_that_knows_nothing_of_the_texts_is_refused():
     ("error", "why"),
     [(ConnectionError("no route to host"), "no route to host"), (TimeoutError(), "TimeoutError")],
 )
-def test_a_tokenizer_that_cannot_be_fetched_is_refused_with_what_to_do(monkeypatch, error, why):
+def test_a_tokenizer_that_cannot_be_downloaded_is_refused_with_a_hint(monkeypatch, error, why):
     def offline(name):
         raise error
 
@@ -117,7 +117,7 @@ def test_a_tokenizer_that_cannot_be_fetched_is_refused_with_what_to_do(monkeypat
     assert refused.value.field == "tokenizer"
 
 
-def test_a_tokenizer_that_was_fetched_is_used_as_a_file(monkeypatch, tmp_path):
+def test_a_downloaded_tokenizer_is_used_like_a_file(monkeypatch, tmp_path):
     path = tmp_path / "tokenizer.json"
     own_data("word-pieces").save(str(path))
     monkeypatch.setattr(Tokenizer, "from_pretrained", lambda name: Tokenizer.from_file(str(tmp_path / name)))

@@ -1,4 +1,4 @@
-"""A corpus in tokens: how it is laid out, what its answers are, and what a person may ask."""
+"""A corpus in tokens: its layout, its answers, and the questions that a user may ask."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def shown(tokenizer, ids):
 # Layout.
 
 
-def test_both_sides_are_padded_to_their_own_longest(task):
+def test_each_side_is_padded_to_its_own_longest_text(task):
     batch = task().encode(["the cat sees the dog", "cat"])
     assert batch.src.shape == (2, 7)
     assert batch.tgt_in.shape == batch.tgt_out.shape == batch.answers.shape == (2, 4)
@@ -44,15 +44,15 @@ def test_one_sequence_holds_question_and_answer_and_both_sides_have_the_same_tok
     assert shown(made.tgt_tokenizer, batch.prompt[1]) == "[SOS] cat [SEP] [PAD] [PAD]"
 
 
-def test_an_encoder_alone_is_refused_where_answers_have_another_length(task):
+def test_an_encoder_alone_is_refused_where_answers_may_differ_in_length_from_questions(task):
     with pytest.raises(InputError, match="choose encoder-decoder or decoder-only") as refused:
         task("encoder-only")
     assert refused.value.field == "topology"
 
 
 @pytest.mark.parametrize(("topology", "most"), [("encoder-decoder", 12), ("decoder-only", 21)])
-def test_there_are_positions_for_a_question_and_an_answer_twice_as_long_as_any(task, topology, most):
-    """Sources have five words and targets three: with [SOS] and [EOS] 12; in one sequence 10 + 6 + 2 + 3."""
+def test_there_are_positions_for_questions_and_answers_twice_as_long_as_the_longest(task, topology, most):
+    """Sources have up to 5 words, targets up to 3: 10 + 2 positions, or 10 + 6 + 2 + 3 in one sequence."""
     made = task(topology)
     assert (made.longest, made.limit, made.max_tokens) == (5, 10, most)
     config = completed(RunConfig().with_changes(task="en-fr", topology=topology))
@@ -61,7 +61,7 @@ def test_there_are_positions_for_a_question_and_an_answer_twice_as_long_as_any(t
     assert config.model.tgt_vocab_size == made.tgt_tokenizer.size
 
 
-def test_examples_may_be_filled_up_as_those_of_training_are(task):
+def test_examples_may_be_padded_to_the_lengths_of_training(task):
     made = task()
     filled, plain = made.encode(["cat", "a dog"], filled=True), made.encode(["cat", "a dog"])
     assert (plain.src.shape, plain.tgt_in.shape) == ((2, 4), (2, 2))
@@ -85,7 +85,7 @@ def test_one_table_for_two_stacks_has_one_vocabulary(monkeypatch):
 
 
 @pytest.mark.parametrize(("topology", "most"), [("encoder-decoder", 14), ("decoder-only", 26)])
-def test_held_out_examples_longer_than_any_that_are_trained_on_have_positions_too(task, topology, most):
+def test_held_out_examples_longer_than_any_training_example_have_positions_too(task, topology, most):
     long = Pair(" ".join(12 * ["cat"]), " ".join(9 * ["chat"]), held_out=True)
     made = task(topology, corpus=Sentences(kept=[*HELD_OUT, long]))
     assert (made.longest, made.limit, made.max_tokens) == (5, 12, most)
@@ -96,8 +96,8 @@ def test_held_out_examples_longer_than_any_that_are_trained_on_have_positions_to
         made.question(f"{long.source} cat")
 
 
-def test_in_one_sequence_whatever_is_filled_up_has_positions(task):
-    """Where padding is seen a long question with a short answer is not filled up as if both were long."""
+def test_padding_in_one_sequence_never_exceeds_the_positions(task):
+    """A long question with a short answer is not padded as if both were long."""
     made = task("decoder-only")
     long = " ".join(10 * ["cat"])
     own = made.tgt_tokenizer.encode(["le chat voit le chat voit le"])[0][1:-1]
@@ -111,7 +111,7 @@ def test_in_one_sequence_whatever_is_filled_up_has_positions(task):
 # Answers.
 
 
-def test_what_is_not_known_has_an_empty_answer_or_one_that_is_given(task):
+def test_a_question_without_a_known_answer_gets_an_empty_or_a_given_one(task):
     made = task()
     words = ["a dog sees the cat", "cat", "dog"]
     batch = made.encode(words)
@@ -124,7 +124,7 @@ def test_what_is_not_known_has_an_empty_answer_or_one_that_is_given(task):
     given = made.encode(words, own=[ids[1:-1] for ids in own])
     assert [shown(made.tgt_tokenizer, row) for row in given.answers] == [
         "le chat voit [EOS]",
-        "chat [EOS] [PAD] [PAD]",  # known: nothing stands for it
+        "chat [EOS] [PAD] [PAD]",  # known: the given answer is ignored
         "un [EOS] [PAD] [PAD]",
     ]
     assert shown(made.tgt_tokenizer, given.tgt_in[0]) == "[SOS] le chat voit"
@@ -143,7 +143,7 @@ def test_any_reference_is_accepted_however_it_is_typed(task):
     assert made.references("the cat") == ("le chat",)
 
 
-def test_an_endless_corpus_is_asked_once_for_what_is_not_held_out(task):
+def test_an_endless_corpus_is_searched_once_for_each_question_that_is_not_held_out(task):
     corpus = Sentences(endless=True)
     made = task(corpus=corpus)
     for _ in range(3):
@@ -157,14 +157,14 @@ def test_an_endless_corpus_is_asked_once_for_what_is_not_held_out(task):
     assert corpus.asked == ["the dog", "the bird"]
 
 
-def test_the_tokens_of_a_question_are_counted_without_the_special_ones(task):
+def test_the_tokens_of_a_question_are_counted_without_special_tokens(task):
     assert [task().n_tokens(text) for text in ("cat", "a dog sees", "")] == [1, 3, 0]
 
 
 # Questions.
 
 
-def test_a_question_is_cleaned_and_told_with_what_is_true_of_it(task):
+def test_a_question_is_cleaned_and_returned_with_its_properties(task):
     made = task()
     assert made.question("  The  CAT ") == Question("the cat", "le chat", True, False)
     assert made.question("a dog sees") == Question("a dog sees", "voit", False, False)
@@ -176,7 +176,7 @@ def test_a_question_is_cleaned_and_told_with_what_is_true_of_it(task):
         made.question(" ")
 
 
-def test_a_question_may_have_twice_as_many_tokens_as_any_that_is_learned(task):
+def test_a_question_may_have_twice_as_many_tokens_as_the_longest_training_example(task):
     made = task()
     assert made.question(" ".join(10 * ["cat"])).too_long
     with pytest.raises(InputError, match="11 tokens.* up to 5 .* up to 10") as refused:
@@ -188,14 +188,14 @@ def test_a_question_may_have_twice_as_many_tokens_as_any_that_is_learned(task):
         spelled.question(41 * "a")
 
 
-def test_a_word_shorter_or_longer_than_anything_trained_on_says_so():
+def test_a_word_shorter_or_longer_than_any_training_word_is_marked():
     words = task_of(RunConfig().with_changes(min_letters=5, max_letters=7))
     questions = [words.question(word) for word in ("ox", "zebra", "elephant")]
     assert [question.too_short for question in questions] == [True, False, False]
     assert [question.too_long for question in questions] == [False, False, True]
 
 
-def test_lengths_are_in_words_from_the_shortest_held_out_question_to_the_longest(task):
+def test_lengths_are_counted_in_words_from_the_shortest_to_the_longest_held_out_question(task):
     for made in (task(), task(tokenizer="characters")):
         assert made.corpus.length("a cat sees the dog") == 5
         assert made.corpus.report_lengths() == (2, 3, 4, 5)
@@ -204,11 +204,11 @@ def test_lengths_are_in_words_from_the_shortest_held_out_question_to_the_longest
         assert made.corpus.words_of_length(3, 9) == []
 
 
-def test_the_hardest_questions_are_the_shortest_held_out_ones(task):
+def test_the_hardest_questions_are_the_shortest_held_out_questions(task):
     assert task().corpus.hardest(["cat"]) == ["the cat", "a cat", "a cat sees the dog"]
 
 
-def test_the_hardest_words_hold_one_letter_only():
+def test_the_hardest_words_repeat_one_letter():
     words = task_of(RunConfig().with_changes(min_letters=2, max_letters=4))
     assert words.corpus.hardest(["b", "[SOS]"]) == ["bb", "bbb", "bbbb"]
     assert words.corpus.hardest([]) == ["aa", "aaa", "aaaa"]
@@ -217,7 +217,7 @@ def test_the_hardest_words_hold_one_letter_only():
 # The alignment.
 
 
-def test_links_are_columns_of_the_question_and_known_where_the_answer_is(task):
+def test_links_are_columns_of_the_question_and_exist_where_the_answer_is_known(task):
     made = task()
     assert made.links("a cat sees the dog") == ((1,), (2,), (3,))
     assert made.links("dog") is None
@@ -225,7 +225,7 @@ def test_links_are_columns_of_the_question_and_known_where_the_answer_is(task):
     assert spelled.links("a cat") == ((1,), (1,), (), (3, 4, 5), (3, 4, 5), (3, 4, 5), (3, 4, 5))
 
 
-def test_what_a_head_is_to_find_depends_on_what_is_known(task):
+def test_the_score_that_heads_are_judged_by_depends_on_the_task_and_its_links(task):
     assert task_of(RunConfig()).aim == "mirror"
     assert task_of(RunConfig().with_changes(task="sort")).aim == "gold"
     assert task().aim == "gold"
@@ -233,7 +233,7 @@ def test_what_a_head_is_to_find_depends_on_what_is_known(task):
 
 
 @pytest.mark.parametrize("name", [*LETTER_TASKS, "dates", "en-fr"])
-def test_tasks_of_every_name_have_batches_that_their_model_has_positions_for(name):
+def test_batches_of_every_task_fit_the_positions_of_its_model(name):
     made, one = (
         task_of(RunConfig().with_changes(task=name, batch_size=17, topology=topology))
         for topology in ("encoder-decoder", "decoder-only")
@@ -244,7 +244,7 @@ def test_tasks_of_every_name_have_batches_that_their_model_has_positions_for(nam
     held_out, state = made.held_out(), np.random.get_state()[1].copy()
     trained = [made.words(5, k) for k in range(20)]
     assert not {text for texts in trained for text in texts} & set(held_out)
-    assert trained[3:5] == [one.words(5, 3), one.words(5, 4)]  # whatever was drawn before
+    assert trained[3:5] == [one.words(5, 3), one.words(5, 4)]  # regardless of earlier draws
     assert np.array_equal(np.random.get_state()[1], state)
     for task in (made, one):
         for batch in (task.batch(1, 2), task.encode(held_out[:50]), task.encode(held_out[:9], filled=True)):
@@ -253,6 +253,6 @@ def test_tasks_of_every_name_have_batches_that_their_model_has_positions_for(nam
     assert made.accepts(question.text, question.answer)
 
 
-def test_pairs_must_be_there():
+def test_the_pairs_task_without_pairs_is_refused():
     with pytest.raises(InputError, match="no pairs yet"):
         task_of(RunConfig().with_changes(task="pairs"))

@@ -15,20 +15,20 @@ FRENCH = Writing(spaced="?!;:")
 
 
 def theirs(tokenizer):
-    """What the `tokenizers` package reads from the file that a tokenizer gives of itself."""
+    """Load the JSON of a tokenizer with the `tokenizers` package."""
     return Tokenizer.from_str(tokenizer.to_json())
 
 
 # Characters.
 
 
-def test_ids_are_specials_then_the_alphabet_between_sos_and_eos():
+def test_ids_number_special_tokens_before_the_alphabet_and_texts_are_between_sos_and_eos():
     tokenizer = characters()
     assert tokenizer.encode(["cab", "z", "a"]) == [[1, 6, 4, 5, 2], [1, 29, 2], [1, 4, 2]]
     assert (tokenizer.pad_id, tokenizer.sos_id, tokenizer.eos_id, tokenizer.size) == (0, 1, 2, 30)
 
 
-def test_a_separator_is_one_more_token_at_the_end_and_leaves_the_others_in_their_places():
+def test_a_separator_is_added_as_the_last_token_and_leaves_other_ids_unchanged():
     plain, separated = characters("xyz"), characters("xyz", separator=True)
     assert (plain.size, separated.size) == (7, 8)
     assert (plain.sep_id, separated.sep_id) == (-1, 7)
@@ -39,13 +39,13 @@ def test_a_separator_is_one_more_token_at_the_end_and_leaves_the_others_in_their
     assert theirs(separated).token_to_id("[SEP]") == 7
 
 
-def test_text_comes_back_whole_and_ends_at_the_first_eos():
+def test_decoding_restores_the_text_and_ends_at_the_first_eos():
     tokenizer = characters()
     for ids, word in zip(tokenizer.encode(["zebra", "q", ""]), ["zebra", "q", ""], strict=True):
         assert tokenizer.text(ids[1:]) == (word, True)
         assert tokenizer.tokens(ids) == ("[SOS]", *word, "[EOS]")
     assert tokenizer.text([6, 4, 2, 7, 2]) == ("ca", True)
-    assert tokenizer.text([6, 0, 4]) == ("c[PAD]a", False)  # what should not be there is shown
+    assert tokenizer.text([6, 0, 4]) == ("c[PAD]a", False)  # an unexpected special token is shown
 
 
 def test_a_character_outside_the_alphabet_is_unknown():
@@ -53,7 +53,7 @@ def test_a_character_outside_the_alphabet_is_unknown():
     assert characters("xy").id_of("a") == characters("xy").unk_id == 3
 
 
-def test_a_space_is_a_token_like_any_other_and_shown_so_that_it_can_be_seen():
+def test_a_space_is_a_token_and_is_displayed_as_a_visible_sign():
     tokenizer = characters("ab ")
     assert tokenizer.encode(["a b"]) == [[1, 4, 6, 5, 2]]
     assert tokenizer.tokens([4, 6, 5]) == ("a", "␣", "b")
@@ -62,7 +62,7 @@ def test_a_space_is_a_token_like_any_other_and_shown_so_that_it_can_be_seen():
     assert tokenizer.spans("a b") == [(0, 1), (1, 2), (2, 3)]
 
 
-def test_characters_are_read_as_its_file_reads_them_whatever_they_are():
+def test_any_characters_are_encoded_as_by_the_tokenizers_package():
     tokenizer = characters("abé 日")
     signs = ["a", "b", "é", " ", "日", "e\u0301", "😀", "\n", "\r\n", "\u2028", "\x00", "[PAD]", "z", "\t"]
     texts = ["".join(chosen) for chosen in product(signs, repeat=3)]
@@ -93,13 +93,13 @@ def test_a_word_is_a_token_and_the_pieces_joined_are_the_text(writing, text, tok
     assert theirs(tokenizer).encode(text).tokens == ["[SOS]", *tokens, "[EOS]"]
 
 
-def test_what_stands_between_two_words_belongs_to_the_later_one():
+def test_the_space_between_two_words_belongs_to_the_second_word():
     tokenizer = words(["l'", "homme", "voit", "."], FRENCH)
     assert tokenizer.pieces([6, 4, 5, 7]) == ("voit", " l'", "homme", ".")
     assert tokenizer.pieces([]) == ()
 
 
-def test_an_unknown_word_is_unk_and_says_so_in_the_text():
+def test_an_unknown_word_is_encoded_and_displayed_as_unk():
     tokenizer = words(["the", "cat"], Writing(), separator=True)
     (ids,) = tokenizer.encode(["the big cat"])
     assert ids == [1, 4, 3, 5, 2]
@@ -108,7 +108,7 @@ def test_an_unknown_word_is_unk_and_says_so_in_the_text():
     assert (tokenizer.sep_id, tokenizer.size) == (6, 7)
 
 
-def test_the_names_of_special_tokens_in_a_text_are_plain_signs():
+def test_the_names_of_special_tokens_in_a_text_are_read_as_plain_signs():
     tokenizer = words(["[", "]", "pad"], Writing())
     assert tokenizer.encode(["[ pad ]", "[pad]"]) == [[1, 4, 6, 5, 2]] * 2
     assert words(["a"], Writing()).encode(["[PAD]"]) == [[1, 3, 3, 3, 2]]
@@ -122,7 +122,7 @@ def test_a_sentence_without_words_is_empty():
 
 
 @pytest.mark.parametrize("separator", [False, True])
-def test_byte_pairs_give_every_text_they_were_learned_on_back(separator):
+def test_byte_pairs_restore_every_text_that_they_were_learned_from(separator):
     tokenizer = byte_pairs(TEXTS, 60, separator=separator)
     assert tokenizer.size <= 60
     for ids, text in zip(tokenizer.encode(TEXTS), TEXTS, strict=True):
@@ -144,7 +144,7 @@ def test_byte_pairs_are_learned_from_the_given_texts_alone():
     assert byte_pairs(["aab aab aab", "ab"], 50).to_json() == tokenizer.to_json()
 
 
-def test_a_vocabulary_of_byte_pairs_has_the_asked_size_and_never_less_than_its_signs():
+def test_a_vocabulary_of_byte_pairs_has_the_requested_size_but_at_least_all_its_signs():
     signs = len({*"".join(TEXTS)} - {" "}) + 1  # and the space
     for size in (40, 50):
         for separator in (False, True):
@@ -156,7 +156,7 @@ def test_a_vocabulary_of_byte_pairs_has_the_asked_size_and_never_less_than_its_s
     assert byte_pairs(TEXTS, 10).encode(["the dog"])[0].count(3) == 0
 
 
-def test_a_text_may_hold_the_name_of_a_special_token():
+def test_a_text_may_contain_the_name_of_a_special_token():
     texts = ["[PAD] is [EOS]", "a [PAD]", "[SEP]"]
     for separator in (False, True):
         tokenizer = byte_pairs(texts, 40, separator=separator)
@@ -166,7 +166,7 @@ def test_a_text_may_hold_the_name_of_a_special_token():
             assert tokenizer.text(ids[1:]) == (text, True)
 
 
-def test_the_space_before_a_word_is_shown_and_found_again():
+def test_the_space_before_a_word_is_displayed_and_looked_up_as_part_of_its_token():
     tokenizer = byte_pairs(TEXTS, 60)
     token = tokenizer.tokens([tokenizer.encode(["the"])[0][1]])[0]
     assert token == "␣the"

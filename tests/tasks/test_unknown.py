@@ -1,4 +1,4 @@
-"""How many of the held-out tokens are unknown, by hand, and which tokens know more."""
+"""The share of unknown held-out tokens, counted by hand, and tokenizer settings that reduce it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ALL = {"vocabulary": None, "min_frequency": 1}
 
 @pytest.fixture
 def of_pairs():
-    """A configuration for these pairs, which are held as long as the test runs."""
+    """Return a configuration for the given pairs, which are kept until the test ends."""
     held = []
 
     def made(pairs, **settings):
@@ -30,13 +30,13 @@ def of_pairs():
 
 
 def sentences(n=300):
-    """One word of three is in no other sentence: it is made of syllables that others have."""
+    """Make n sentences of three words; the last word is unique, but made of shared syllables."""
     syllables = ["ba", "ko", "li", "mu", "ne", "ta", "so", "wi"]
     rare = ["".join(syllables[(i // 8**k) % 8] for k in range(3)) for i in range(n)]
     return [(f"see the {word}", f"voir le {word}") for word in rare]
 
 
-def test_the_share_of_unknown_tokens_is_that_of_words_which_only_held_out_pairs_have(of_pairs):
+def test_tokens_that_occur_only_in_held_out_pairs_are_counted_as_unknown(of_pairs):
     assert unknown_tokens(task_of(of_pairs(sentences()))) == pytest.approx((1 / 3, 1 / 3))
     assert unknown_tokens(task_of(of_pairs(lesson("reversed"), tokenizer="words"))) == (1.0, 1.0)
     assert unknown_tokens(task_of(of_pairs(lesson("reversed")))) == (0.0, 0.0)
@@ -44,7 +44,7 @@ def test_the_share_of_unknown_tokens_is_that_of_words_which_only_held_out_pairs_
     assert unknown_tokens(task_of(of_pairs(labels, tokenizer="words"))) == (1.0, 0.0)
 
 
-def test_examples_with_more_than_a_tenth_unknown_are_left_out(of_pairs):
+def test_examples_with_more_than_a_tenth_of_unknown_tokens_are_left_out(of_pairs):
     pairs = [(f"a{i % 5} b{i % 7} c{i % 3}", f"x{i % 5}") for i in range(105)] + sentences(100)
     task = task_of(of_pairs(pairs))
     known = mostly_known(task, task.held_out(), 1000)
@@ -62,7 +62,7 @@ def test_examples_with_more_than_a_tenth_unknown_are_left_out(of_pairs):
         (sentences(), {}, "bpe"),
     ],
 )
-def test_the_first_tokens_that_know_nine_tenths_are_the_remedy(of_pairs, pairs, settings, kind):
+def test_the_remedy_is_the_first_tokenizer_that_knows_90_percent_of_tokens(of_pairs, pairs, settings, kind):
     config = of_pairs(pairs, **settings)
     assert max(unknown_tokens(task_of(config))) > 0.1
     found = remedy(config)

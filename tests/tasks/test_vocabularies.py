@@ -1,4 +1,4 @@
-"""Which tokens a run has, counted by hand."""
+"""The vocabularies of a run, counted by hand."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TGT = ["le", "chat", "chien", "un", "voit", "rat"]
 
 
 def made(sample=SAMPLE, src=WORDS, tgt=WORDS, *, separator=False, one=False, **settings):
-    """The shown tokens of both sides, special ones left out."""
+    """Make the tokenizers of both sides and check their special tokens."""
     config = TrainConfig(**{"task": "en-fr", **settings})
     both = tokenizers_of(config, src, tgt, sample, separator=separator, one=one)
     for tokenizer in both:
@@ -42,7 +42,7 @@ def shown(tokenizer):
     return list(tokens[:-1] if tokens[-1:] == ("[SEP]",) else tokens)
 
 
-def test_each_side_has_its_own_words_the_most_frequent_first():
+def test_each_side_has_its_own_words_with_the_most_frequent_first():
     src, tgt = made()
     assert (shown(src), shown(tgt)) == (SRC, TGT)
 
@@ -55,7 +55,7 @@ def test_words_that_are_too_rare_are_unknown(least, n_src, n_tgt):
     assert ids[1:-1] == [4, 3 if least > 1 else 9]
 
 
-def test_a_vocabulary_of_a_size_keeps_what_is_frequent_special_tokens_counted():
+def test_a_limited_vocabulary_keeps_the_most_frequent_words_and_counts_special_tokens():
     many = [
         Pair(" ".join(string.ascii_lowercase[: n + 1]), "x y") for n in range(20)
     ]  # a 20 times, b 19, ...
@@ -68,7 +68,7 @@ def test_a_vocabulary_of_a_size_keeps_what_is_frequent_special_tokens_counted():
 
 
 @pytest.mark.parametrize("separator", [False, True])
-def test_one_vocabulary_is_that_of_both_sides_counted_together(separator):
+def test_one_vocabulary_counts_the_words_of_both_sides_together(separator):
     src, tgt = made(one=True, separator=separator)
     assert shown(src) == shown(tgt)
     assert sorted(shown(src)) == sorted({*SRC, *TGT})
@@ -78,8 +78,8 @@ def test_one_vocabulary_is_that_of_both_sides_counted_together(separator):
     assert sorted(shown(rare)) == sorted({*SRC, *TGT}), "a word of both sides is twice as frequent"
 
 
-def test_one_vocabulary_serves_sides_that_are_written_differently():
-    """Digits are read as characters and written as words: the same ids, each side in its own way."""
+def test_one_vocabulary_serves_sides_with_different_units():
+    """The source is read in characters and the target written in words, with the same ids."""
     sample = [Pair("21", "twenty one"), Pair("1", "one")]
     src, tgt = made(sample, LETTERS, WORDS, one=True, task="dates")
     assert shown(src) == shown(tgt) == ["1", "one", "2", "twenty"]
@@ -90,7 +90,7 @@ def test_one_vocabulary_serves_sides_that_are_written_differently():
     assert (shown(two), shown(other)) == (["1", "2"], ["one", "twenty"])
 
 
-def test_characters_are_counted_with_the_space_where_sentences_are_spelled():
+def test_character_tokens_of_sentences_include_the_space():
     src, _ = made(tokenizer="characters")
     assert set(shown(src)) == {*"thecatseesthedogarat", "␣"}
     text = "the rat sees"
@@ -100,7 +100,7 @@ def test_characters_are_counted_with_the_space_where_sentences_are_spelled():
 
 @pytest.mark.parametrize("task", ["reverse", "copy", "sort", "caesar"])
 @pytest.mark.parametrize("kind", ["auto", "characters", "words"])
-def test_letters_are_a_to_z_whatever_is_asked_for(task, kind):
+def test_letter_tasks_have_the_tokens_a_to_z_whatever_the_settings(task, kind):
     settings = {"task": task, "tokenizer": kind, "vocabulary": 12, "min_frequency": 9}
     src, tgt = made((), LETTERS, LETTERS, separator=True, **settings)
     assert shown(src) == shown(tgt) == list(string.ascii_lowercase)
@@ -132,20 +132,20 @@ def test_a_file_is_used_for_both_sides_each_with_the_tokens_that_it_needs():
 
 
 @pytest.mark.parametrize(("digest", "says"), [(None, "no tokenizer.json yet"), ("0123456789", "no longer")])
-def test_a_file_that_is_not_there_is_asked_for(digest, says):
+def test_a_missing_tokenizer_file_is_refused(digest, says):
     with pytest.raises(InputError, match=says) as refused:
         made(tokenizer="file", tokenizer_file=digest)
     assert refused.value.field == "tokenizer"
 
 
 @pytest.mark.parametrize("kind", ["bpe", "file"])
-def test_letters_are_not_joined_where_the_task_is_about_single_ones(kind):
+def test_letter_tasks_refuse_tokenizers_that_join_letters(kind):
     with pytest.raises(InputError, match=f"a token for each letter, but {kind}") as refused:
         made((), LETTERS, LETTERS, task="sort", tokenizer=kind)
     assert refused.value.field == "tokenizer"
 
 
-def test_a_frequency_that_no_word_has_is_refused_with_the_number():
+def test_a_minimum_frequency_that_no_word_reaches_is_refused_with_the_number():
     with pytest.raises(InputError, match="4 times among 12") as error:
         made(min_frequency=4)
     assert error.value.field == "min_frequency"

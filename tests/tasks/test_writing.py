@@ -1,4 +1,4 @@
-"""How texts are cleaned, cut into units and joined again."""
+"""How texts are cleaned, split into units and joined again."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ ODD = [
 
 
 def odd_texts(n=4000):
-    """Texts that nobody would type, the same ones every time."""
+    """Return unusual texts, the same on every call."""
     chance = random.Random(5)
     return ["".join(chance.choice(ODD) for _ in range(chance.randint(0, 9))) for _ in range(n)]
 
 
 @pytest.mark.parametrize("writing", WRITINGS.values(), ids=WRITINGS)
-def test_what_is_clean_stays_as_it_is_and_is_its_units_joined(writing):
+def test_clean_text_is_unchanged_by_cleaning_and_by_splitting_and_joining(writing):
     for text in odd_texts():
         clean = writing.clean(text)
         assert writing.clean(clean) == clean, repr(text)
@@ -75,15 +75,15 @@ def test_python_and_the_tokenizers_package_find_the_same_units():
         (ENGLISH, "", "", ""),
     ],
 )
-def test_a_text_is_spelled_one_way(writing, typed, clean, units):
+def test_different_spellings_of_a_text_are_cleaned_to_one(writing, typed, clean, units):
     assert writing.clean(typed) == clean
     if units is not None:
         assert writing.units(clean) == tuple(units.split())
         assert [clean[begin:end] for begin, end in writing.spans(clean)] == units.split()
 
 
-def test_signs_that_come_together_are_one():
-    """There is no capital of the first with its mark, and nothing stands between Japanese signs."""
+def test_combining_marks_are_composed_after_cleaning():
+    """The marks combine only after lower-casing, or after the space between Japanese signs is removed."""
     assert ENGLISH.clean("J\u030c") == "\u01f0"
     assert ENGLISH.clean("か \u3099") == "が"
 
@@ -92,7 +92,7 @@ def test_capitals_are_kept_where_they_count():
     assert Writing(lower=False).clean(" The  Cat ") == "The Cat"
 
 
-def test_letters_are_units_and_nothing_stands_between_them():
+def test_letters_are_units_and_are_joined_without_spaces():
     assert LETTERS.clean(" CaB ") == "cab"
     assert LETTERS.units("a b") == ("a", " ", "b")
     assert LETTERS.joined(["a", " ", "b", "?"]) == "a b?"
@@ -103,6 +103,6 @@ def test_letters_are_units_and_nothing_stands_between_them():
     ("sign", "english", "french"),
     [("?", "a?", "a ?"), (";", "a;", "a ;"), (".", "a.", "a."), (")", "a)", "a)"), ("-", "a -", "a -")],
 )
-def test_only_french_has_a_space_before_its_high_signs(sign, english, french):
+def test_only_french_has_a_space_before_high_punctuation(sign, english, french):
     assert ENGLISH.joined(["a", sign]) == english
     assert FRENCH.joined(["a", sign]) == french

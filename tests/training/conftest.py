@@ -1,4 +1,4 @@
-"""Commands of a launcher that starts several processes."""
+"""Helpers that start several processes with PyTorch's launcher."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ MODULE = ("-m", "transformer")
 
 
 def command(*arguments, n=2):
-    """What a person would type, with the Python of the tests."""
+    """Return the command line of the launcher, with the Python of the tests."""
     return [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(n), *map(str, arguments)]
 
 
 def environment():
-    """As on a shell where nothing is started yet; each process has a thread, and the launcher is quiet."""
+    """Return the environment without a launcher's variables, with one thread per process."""
     clean = {name: value for name, value in os.environ.items() if name not in NAMES}
     return clean | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
 
 
 def launch(*arguments, n=2):
-    """What became of it; line ends are left as they were, for a bar draws itself anew without a new line."""
+    """Run the launcher and return its result; the carriage returns of the progress bar are kept."""
     done = subprocess.run(
         command(*arguments, n=n), cwd=ROOT, env=environment(), capture_output=True, timeout=120
     )
@@ -35,7 +35,7 @@ def launch(*arguments, n=2):
 
 
 def complaints(error):
-    """What a person is told beside the launcher's own words."""
+    """Return the error lines of Headlight, without those of the launcher."""
     return [line.removeprefix("headlight: ") for line in error.splitlines() if line.startswith("headlight: ")]
 
 

@@ -1,4 +1,4 @@
-"""Devices: the best there is, or a clear refusal."""
+"""Devices: the preferred one of the machine, or a clear refusal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_auto_is_the_preferred_device_of_the_machine(monkeypatch, present, chose
     assert device.resolve_device("cpu").type == "cpu"
 
 
-def test_a_missing_device_is_refused_with_those_that_are_there(monkeypatch):
+def test_a_missing_device_is_refused_with_a_list_of_the_available_ones(monkeypatch):
     monkeypatch.setattr(device, "available_devices", lambda: ("mps", "cpu"))
     with pytest.raises(InputError, match="no cuda device; it has mps, cpu. Choose auto") as refused:
         device.resolve_device("cuda")

@@ -1,4 +1,4 @@
-"""One training spread over processes that PyTorch's own launcher starts: what it learns, and how it ends."""
+"""One training spread over several processes that PyTorch's launcher starts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NUMBERS = ("loss", "token_accuracy", "gradient_norm", "learning_rate")
 
 
 def numbers_of(config):
-    """Losses, token accuracies, gradient norms and learning rates of every step, by one process."""
+    """Return losses, token accuracies, gradient norms and learning rates of every step, by one process."""
     reports = list(train(TrainState.begin(config)))
     names = ("losses", "token_accuracies", "gradient_norms", "learning_rates")
     return np.array([[number for report in reports for number in getattr(report, name)] for name in names])
@@ -32,13 +32,13 @@ def numbers_of(config):
 
 @pytest.fixture(scope="module")
 def uneven(tiny_run):
-    """Batches of 7."""
+    """A configuration with batches of 7."""
     return tiny_run.with_changes(batch_size=7, steps=60, evaluate_every=30)
 
 
 @pytest.fixture(scope="module")
 def by_two(uneven, tmp_path_factory):
-    """The same by two processes: what was said, and the folder."""
+    """The same configuration trained by two processes: the result of the launcher, and the folder."""
     home = tmp_path_factory.mktemp("by_two")
     (home / "uneven.json").write_text(uneven.to_json(), encoding="utf-8")
     done = launch(*MODULE, "train", "--config", home / "uneven.json", "--json", "--out", home / "run")
@@ -50,11 +50,11 @@ def test_two_processes_have_the_numbers_of_one_with_the_same_batches(by_two, une
     table = pd.read_parquet(by_two[1] / "metrics.parquet")
     assert table["step"].tolist() == list(range(1, uneven.train.steps + 1))
     for name, ours in zip(NUMBERS, numbers_of(uneven), strict=True):
-        # a norm adds up some thousand gradients, and what has been rounded in each
+        # a norm sums many gradients, with the rounding error of each
         np.testing.assert_allclose(table[name], ours, atol=1e-5, rtol=1e-4 if "norm" in name else 0)
 
 
-def test_the_folder_is_written_once_and_holds_the_run_of_one_process(by_two, uneven, make_run, until):
+def test_the_folder_is_written_once_and_holds_the_same_run_as_by_one_process(by_two, uneven, make_run, until):
     _, folder = by_two
     run, steps = make_run(uneven, every_step=False), uneven.train.steps
     run.start()
@@ -67,16 +67,16 @@ def test_the_folder_is_written_once_and_holds_the_run_of_one_process(by_two, une
     last = dict(theirs.snapshots[-1].weights)
     assert set(last) == set(ours.snapshots[-1].weights)
     for name, weights in ours.snapshots[-1].weights.items():
-        if not name.endswith("to_key.bias"):  # no gradient but rounding, which Adam makes large
+        if not name.endswith("to_key.bias"):  # its gradient is only rounding, which Adam amplifies
             np.testing.assert_allclose(last[name], weights, atol=1e-3)
 
 
-def test_one_process_speaks_and_none_warns(by_two, uneven):
+def test_one_process_prints_and_none_warns(by_two, uneven):
     done, _ = by_two
     (line,) = done.stdout.splitlines()
     assert json.loads(line)["steps"] == 60
     assert "60/60" in done.stderr
-    assert done.stderr.count("\n") == 1  # each bar ends with one
+    assert done.stderr.count("\n") == 1  # one at the end of each progress bar
     assert "arning" not in done.stderr
 
 
@@ -109,13 +109,13 @@ distributed.leave()
 
 
 @pytest.mark.slow
-def test_the_rest_of_an_epoch_each_topology_and_every_loss_are_spread_alike(tiny, tmp_path):
-    """Among them batches of one example, of which a process gets none, and a gradient that is always cut."""
+def test_partial_batches_all_topologies_and_all_losses_have_the_numbers_of_one_process(tiny, tmp_path):
+    """Includes batches of one example, which leave a process none, and gradients that are always clipped."""
     configs = [
         tiny(steps=40, examples=13, batch_size=6, topology="encoder-only"),
         tiny(steps=40, batch_size=5, topology="decoder-only", label_smoothing=0.1, clip=0.05),
         tiny(steps=40, batch_size=2, padding_mask=False, optimizer="adam"),
-        # Not for longer: from step 20 on rounding parts it, also from itself with its rows reversed.
+        # No longer: from step 20 on rounding makes it diverge, even from itself with its rows reversed.
         RunConfig(device="cpu").with_changes(steps=15),
     ]
     (tmp_path / "program.py").write_text(TOGETHER)
@@ -127,12 +127,12 @@ def test_the_rest_of_an_epoch_each_topology_and_every_loss_are_spread_alike(tiny
 
 
 def place_of(rank, n=2):
-    """A process among others without a launcher, for what needs no other."""
+    """Return one of n processes without a launcher, for code that does not communicate."""
     return Distributed(rank=rank, n_processes=n, device=torch.device("cpu"))
 
 
 @pytest.mark.parametrize("n", [2, 3, 7])
-def test_every_row_of_a_batch_is_one_process_s(n):
+def test_every_row_of_a_batch_goes_to_exactly_one_process(n):
     batch = tuple(torch.arange(1, 7 * width + 1).view(7, width) for width in (4, 5, 6))
     shares = [place_of(rank, n).share(*batch, pad_id=0) for rank in range(n)]
     for whole, parts in zip(batch, zip(*shares, strict=True), strict=True):
@@ -140,14 +140,14 @@ def test_every_row_of_a_batch_is_one_process_s(n):
         assert {len(part) for part in parts} <= {7 // n, -(-7 // n)}
 
 
-def test_who_gets_no_row_reads_one_along_without_a_label():
+def test_a_process_without_a_row_reads_the_first_one_without_labels():
     batch = tuple(torch.arange(1, 2 * width + 1).view(2, width) for width in (4, 5, 6))
     src, tgt_in, labels = place_of(2, 3).share(*batch, pad_id=0)
     assert (src.tolist(), tgt_in.tolist()) == (batch[0][:1].tolist(), batch[1][:1].tolist())
     assert labels.tolist() == [[0] * 6]
 
 
-def test_each_process_drops_by_itself_and_the_first_as_if_it_were_alone(tiny):
+def test_each_process_has_its_own_dropout_seed_and_the_first_that_of_a_single_process(tiny):
     def seed(distributed):
         return TrainState.begin(tiny(dropout=0.4), distributed).dropout.initial_seed()
 
@@ -157,11 +157,11 @@ def test_each_process_drops_by_itself_and_the_first_as_if_it_were_alone(tiny):
     assert seeds[0] == seed(None)
 
 
-def test_a_process_that_no_launcher_has_started_is_alone(monkeypatch):
+def test_a_process_without_a_launcher_is_alone(monkeypatch):
     for name in NAMES:
         monkeypatch.delenv(name, raising=False)
     assert place() is None
-    monkeypatch.setenv("WORLD_SIZE", "4")  # some clusters say it of themselves
+    monkeypatch.setenv("WORLD_SIZE", "4")  # some clusters set it without a launcher
     assert place() is None
     for name, value in zip(NAMES, "2401", strict=True):
         monkeypatch.setenv(name, value)
@@ -172,7 +172,7 @@ def test_a_process_that_no_launcher_has_started_is_alone(monkeypatch):
 
 
 @pytest.mark.slow
-def test_what_is_refused_is_said_by_one_of_the_processes_in_one_line(config_file, tmp_path):
+def test_a_refusal_is_reported_by_one_of_the_processes_in_one_line(config_file, tmp_path):
     arguments = ("train", "--config", config_file, "--set", "batch_size=1", "--out", tmp_path / "run")
     done = launch(*MODULE, *arguments)
     assert done.returncode != 0
@@ -188,7 +188,7 @@ CUDA, MPS, CPU = ("cuda", "cpu"), ("mps", "cpu"), ("cpu",)
 
 @pytest.fixture
 def machine(monkeypatch):
-    """A machine with these devices, and so many GPUs; the processes that have met there."""
+    """Simulate a machine with these devices and this many GPUs; return the backends that were started."""
     met = []
 
     def make(available, n_gpus):
@@ -219,7 +219,7 @@ def machine(monkeypatch):
         (CPU, {"device": "cuda"}, "^This machine has no cuda device; it has cpu."),
     ],
 )
-def test_what_processes_cannot_share_is_refused(tiny, machine, available, changes, message):
+def test_a_batch_or_device_that_processes_cannot_share_is_refused(tiny, machine, available, changes, message):
     met = machine(available, n_gpus=1)
     with pytest.raises(InputError, match=message):
         Distributed.join(tiny(**changes), 0, 2, 0, 2)

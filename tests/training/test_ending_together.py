@@ -20,7 +20,7 @@ def state_on_disk(folder):
 
 @pytest.fixture
 def program(tmp_path):
-    """The command line as a program of its own, after something has been done to it."""
+    """Write a program that runs the given code and then the command line."""
 
     def write(deed):
         path = tmp_path / "program.py"
@@ -103,7 +103,7 @@ def test_an_interrupted_run_is_stopped_in_all_processes(kept, tmp_path, request_
                 assert time.monotonic() < end, "it has not begun"
                 time.sleep(0.05)
             launched.send_signal(request_to_stop)
-            said, error = launched.communicate(timeout=25)  # sooner than the launcher's patience ends
+            said, error = launched.communicate(timeout=25)  # shorter than the launcher's own timeout
         finally:
             launched.kill()
     assert launched.returncode != 0
@@ -113,7 +113,7 @@ def test_an_interrupted_run_is_stopped_in_all_processes(kept, tmp_path, request_
 
 
 @pytest.mark.slow
-def test_what_the_first_alone_refuses_ends_all_with_one_line(config_file, tmp_path):
+def test_a_refusal_of_the_first_process_alone_ends_all_with_one_line(config_file, tmp_path):
     done = launch(*MODULE, "train", "--config", config_file, "--out", tmp_path.parent)
     assert done.returncode != 0
     assert complaints(done.stderr) == [f"The folder {tmp_path.parent} is not empty; choose a new one."]

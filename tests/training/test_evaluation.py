@@ -1,4 +1,4 @@
-"""Counting right words, against a comparison of texts one by one."""
+"""Counts of right words, compared with texts checked one by one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from transformer.training.state import TrainState
 
 
 def written_alone(state, word):
-    """What the model writes for one word without padding, by whole forward passes: (text, stopped)."""
+    """Return the output for one word without padding, by full forward passes: (text, stopped)."""
     tokenizer = state.task.tgt_tokenizer
     src = torch.tensor(state.task.src_tokenizer.encode([word]))
     tgt = torch.tensor([[tokenizer.sos_id]])
@@ -49,7 +49,7 @@ def test_exact_counts_equal_a_comparison_of_texts(half_trained):
     )
 
 
-def test_where_more_words_are_asked_those_of_every_evaluation_are_counted_too(half_trained):
+def test_an_evaluation_of_more_words_also_counts_those_of_every_evaluation(half_trained):
     words = half_trained.task.held_out()
     more, as_always = evaluate(half_trained, words), evaluate(half_trained, words[:LIVE])
     assert as_always.live is None
@@ -71,7 +71,7 @@ def test_where_more_words_are_asked_those_of_every_evaluation_are_counted_too(ha
         ([["[EOS]"], ["[EOS]"]], [False, False]),
     ],
 )
-def test_a_word_is_right_to_the_last_letter_and_stops(tiny, monkeypatch, outputs, right):
+def test_a_word_is_right_only_if_every_letter_is_right_and_it_stops(tiny, monkeypatch, outputs, right):
     state = TrainState.begin(tiny())
     ids = {token: i for i, token in enumerate(state.task.tgt_tokenizer.tokens(range(30)))}
     written = torch.tensor([[ids[token] for token in row] for row in outputs])
@@ -88,8 +88,8 @@ def test_a_word_is_right_to_the_last_letter_and_stops(tiny, monkeypatch, outputs
         assert found == by_hand
 
 
-def test_what_is_written_behind_an_eos_is_not_right(tiny, monkeypatch):
-    """The model itself writes t, [EOS], c, [EOS] for "cat": of that only the t counts."""
+def test_tokens_after_an_eos_are_not_right(tiny, monkeypatch):
+    """The model writes t, [EOS], c, [EOS] for "cat": only the t counts."""
     state = TrainState.begin(tiny())
     ids = [state.task.tgt_tokenizer.id_of(token) for token in ("t", "[EOS]", "c", "[EOS]")]
 
@@ -102,7 +102,7 @@ def test_what_is_written_behind_an_eos_is_not_right(tiny, monkeypatch):
     assert spelling.exact == [False, False]
 
 
-def test_the_held_out_loss_and_token_accuracy_are_those_of_each_word_alone(half_trained):
+def test_the_held_out_loss_and_token_accuracy_equal_those_of_words_evaluated_one_by_one(half_trained):
     words = ["cab", "dizz", "q", "to"]
     half_trained.model.eval()
     total, hits, n = 0.0, 0, 0
@@ -120,7 +120,7 @@ def test_the_held_out_loss_and_token_accuracy_are_those_of_each_word_alone(half_
 
 
 def surprises_alone(state, word):
-    """Of one word, token by token: how surprised the model is by each, after what it has written itself."""
+    """Yield the loss of each token of one word, given the output that the model has written so far."""
     src, tgt = torch.tensor(state.task.src_tokenizer.encode([word])), torch.tensor([[1]])
     for letter in [*word[::-1], "[EOS]"]:
         probabilities = state.model(src, tgt)[0, -1].detach().double().softmax(-1)
@@ -128,7 +128,7 @@ def surprises_alone(state, word):
         tgt = torch.cat([tgt, probabilities.argmax().view(1, 1)], dim=1)
 
 
-def test_the_free_loss_is_that_of_a_loop_over_what_the_model_wrote_itself(half_trained):
+def test_the_free_running_loss_equals_that_of_a_loop_over_the_model_s_own_output(half_trained):
     words = ["cab", "dizz", "q", "to", "banana"]
     half_trained.model.eval()
     by_hand = [loss for word in words for loss in surprises_alone(half_trained, word)]
@@ -138,7 +138,7 @@ def test_the_free_loss_is_that_of_a_loop_over_what_the_model_wrote_itself(half_t
     assert abs(result.free_loss - result.loss) > 0.01, "the two must differ to be told apart"
 
 
-def test_an_encoder_alone_reads_nothing_of_its_own_so_that_both_losses_are_one(tiny):
+def test_both_losses_of_an_encoder_alone_are_equal_since_it_reads_no_output(tiny):
     state = TrainState.begin(tiny(topology="encoder-only"))
     result = evaluate(state, ["cab", "d", "zebra"])
     assert result.free_loss == pytest.approx(result.loss, rel=1e-5)
@@ -146,8 +146,8 @@ def test_an_encoder_alone_reads_nothing_of_its_own_so_that_both_losses_are_one(t
 
 @pytest.mark.parametrize("topology", ["encoder-only", "decoder-only"])
 @pytest.mark.parametrize("causal", [True, False])
-def test_counts_of_one_stack_are_those_of_each_word_alone(tiny, fill, topology, causal):
-    """Each word is one of two letters, so that an almost random model gets some of them right."""
+def test_an_evaluation_of_one_stack_equals_that_of_words_evaluated_one_by_one(tiny, fill, topology, causal):
+    """Words of at most three letters, so that an almost random model gets some of them right."""
     config = tiny(topology=topology, causal_mask=causal, max_letters=3, batch_size=32, learning_rate=0.02)
     state = TrainState.begin(config.with_changes(steps=60))
     for _ in train(state):
@@ -164,7 +164,7 @@ def test_counts_of_one_stack_are_those_of_each_word_alone(tiny, fill, topology, 
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_evaluating_draws_nothing_and_leaves_the_mode_as_it_was(tiny, training):
+def test_evaluating_draws_no_random_numbers_and_leaves_the_mode_unchanged(tiny, training):
     state = TrainState.begin(tiny(dropout=0.5))
     state.model.train(training)
     before = torch.get_rng_state(), state.dropout.get_state(), np.random.get_state()[1].copy()
@@ -179,8 +179,8 @@ def test_evaluating_draws_nothing_and_leaves_the_mode_as_it_was(tiny, training):
         assert torch.equal(weight, weights[name])
 
 
-def test_a_run_that_is_set_to_beams_is_evaluated_with_them(half_trained):
-    """Outputs are those of the search; losses stay those of greedy outputs, to be compared between runs."""
+def test_a_run_with_beam_search_is_evaluated_with_it(half_trained):
+    """Outputs are those of the search; losses stay those of greedy outputs, so that runs are comparable."""
     held_out = [pair.source for pair in half_trained.task.corpus.held_out()]
     words, everyday = held_out[:60], held_out[60:160]
     config = half_trained.config.with_changes(decoding="beam", beam_width=5, length_penalty=0.4)

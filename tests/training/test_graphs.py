@@ -1,4 +1,4 @@
-"""Steps as graphs: what may be replayed learns the same as what is taken step by step."""
+"""Steps as CUDA graphs: replayed steps learn the same as eager ones."""
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ from transformer.training.state import TrainState, captures
 
 
 def recorder(log):
-    """Stands for a GPU: a capture takes no step, and a replay takes the captured one on the same tensors."""
+    """Simulate a GPU: a capture takes no step, and a replay takes the captured step on the same tensors."""
 
     def capture(step):
         log.append("capture")
@@ -56,7 +56,7 @@ def test_the_first_steps_of_each_shape_are_eager_and_each_shape_has_its_own_grap
     assert taken.count((2,)) == taken.count((3,)) == EAGER_FIRST + 2
 
 
-def test_what_a_step_returns_stays_as_it_was():
+def test_later_steps_do_not_overwrite_the_result_of_a_step():
     graphs = Graphs(recorder([]))
     place = torch.zeros(2)
 
@@ -82,7 +82,7 @@ def test_a_step_that_cannot_be_captured_is_taken_eagerly():
     assert len(tried) == 1
 
 
-def test_no_more_than_so_many_shapes_are_kept():
+def test_the_number_of_captured_shapes_is_limited():
     graphs = Graphs(recorder(log := []))
     for size in range(1, MOST + 4):
         for _ in range(EAGER_FIRST + 2):
@@ -90,7 +90,7 @@ def test_no_more_than_so_many_shapes_are_kept():
     assert log.count("capture") == MOST
 
 
-def test_what_is_taken_away_in_mid_run_is_captured_anew(tiny):
+def test_an_intervention_in_mid_run_captures_a_new_graph(tiny):
     config = tiny(min_letters=5, max_letters=5, steps=12, goal=None)
     taken = Interventions(ablated=(("decoder.0.cross", 0),))
     found = []

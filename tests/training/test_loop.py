@@ -1,4 +1,4 @@
-"""The training loop, against a loop written out with PyTorch's own parts."""
+"""The training loop, compared with a loop written in plain PyTorch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from transformer.training.state import TrainState
 
 
 def loss_by_hand(logits, labels, smoothing):
-    """The sum over real target tokens, one at a time, divided by their number."""
+    """Return the mean loss over real target tokens, summed one at a time."""
     total, n = 0.0, 0
     for row, label in zip(logits.flatten(0, 1).double().tolist(), labels.flatten().tolist(), strict=True):
         if label == 0:
@@ -31,7 +31,7 @@ def loss_by_hand(logits, labels, smoothing):
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])
-def test_the_loss_is_the_sum_over_target_tokens_divided_by_their_number(tiny, smoothing):
+def test_the_loss_is_the_mean_over_target_tokens(tiny, smoothing):
     state = TrainState.begin(tiny(label_smoothing=smoothing))
     src, tgt_in, labels = state.to_device(state.task.batch(state.config.seed, 0))
     assert len(set((labels != 0).sum(1).tolist())) > 1, "the batch must be padded"
@@ -43,7 +43,7 @@ def test_the_loss_is_the_sum_over_target_tokens_divided_by_their_number(tiny, sm
     assert report.token_accuracies == pytest.approx([share])
 
 
-def test_padding_is_no_right_token(tiny):
+def test_padding_never_counts_as_a_right_token(tiny):
     state = TrainState.begin(tiny())
     with torch.no_grad():
         state.model.to_logits.bias[0] = 100.0  # [PAD] everywhere
@@ -62,7 +62,7 @@ def test_padding_is_no_right_token(tiny):
     ids=["adamw", "adam"],
 )
 @pytest.mark.parametrize("topology", ["encoder-decoder", "encoder-only", "decoder-only"])
-def test_training_equals_a_loop_written_out(tiny, settings, optimizer, topology):
+def test_training_equals_a_loop_in_plain_pytorch(tiny, settings, optimizer, topology):
     config = tiny(steps=5, learning_rate=0.02, topology=topology, **settings)
     ours, theirs = TrainState.begin(config), TrainState.begin(config).model.train()
     reports = list(train(ours))
@@ -88,7 +88,7 @@ def test_training_equals_a_loop_written_out(tiny, settings, optimizer, topology)
         torch.testing.assert_close(ours_p, theirs_p, atol=1e-4, rtol=0)
 
 
-def test_a_long_gradient_is_cut_to_the_limit_and_reported_as_it_was(tiny):
+def test_a_large_gradient_is_clipped_to_the_limit_and_its_original_norm_is_reported(tiny):
     free, cut = TrainState.begin(tiny(clip=None)), TrainState.begin(tiny(clip=0.05))
     reports = next(train(free)), next(train(cut))
     norms = [
@@ -125,14 +125,14 @@ def test_one_stack_alone_learns(tiny, topology):
     assert reports[-1].evaluation.exact > 0.3
 
 
-def test_the_last_batch_of_an_epoch_of_a_finite_set_is_a_step_of_its_own_size(tiny):
+def test_the_last_batch_of_an_epoch_of_a_finite_set_can_be_smaller(tiny):
     state = TrainState.begin(tiny(examples=8, batch_size=6, steps=4))
     reports = list(train(state))
     assert [len(report.words) for report in reports] == [6, 2, 6, 2]
     assert sorted(reports[0].words + reports[1].words) == sorted(reports[2].words + reports[3].words)
 
 
-def test_dropout_is_on_in_every_step_whatever_was_looked_at_between(tiny, losses):
+def test_dropout_is_on_in_every_step_even_after_evaluation_mode_between_steps(tiny, losses):
     config = tiny(dropout=0.4)
     state, found = TrainState.begin(config), []
     for report in train(state):
@@ -142,7 +142,7 @@ def test_dropout_is_on_in_every_step_whatever_was_looked_at_between(tiny, losses
     assert losses(tiny(dropout=0.0)) != found
 
 
-def test_evaluations_come_on_their_steps_and_on_the_last_with_all_words(tiny):
+def test_evaluations_come_at_their_interval_and_at_the_last_step_with_all_held_out_words(tiny):
     reports = list(train(TrainState.begin(tiny(steps=7, evaluate_every=3))))
     assert [report.step for report in reports if report.evaluation] == [3, 6, 7]
     assert [report.evaluation.total for report in reports if report.evaluation] == [LIVE, LIVE, HELD_OUT]
@@ -151,7 +151,7 @@ def test_evaluations_come_on_their_steps_and_on_the_last_with_all_words(tiny):
 
 
 def evaluations(monkeypatch, shares):
-    """Let held-out words be right as told: {step: (share of the live words, share of all words)}."""
+    """Set the shares of right held-out words: {step: (share of the live words, share of all words)}."""
     asked = []
 
     def evaluate(state, held_out, everyday=()):
@@ -171,11 +171,11 @@ def evaluations(monkeypatch, shares):
     return asked
 
 
-def test_beside_a_device_that_is_waited_for_numbers_are_read_at_evaluations_and_every_ten_steps(tiny, losses):
+def test_on_an_asynchronous_device_numbers_are_read_at_evaluations_and_every_ten_steps(tiny, losses):
     config = tiny(steps=18, evaluate_every=14)
     on_cpu, elsewhere = TrainState.begin(config), TrainState.begin(config)
     elsewhere.device = torch.device("mps")
-    elsewhere.to_device = on_cpu.to_device  # all that is computed stays on the CPU
+    elsewhere.to_device = on_cpu.to_device  # all computation stays on the CPU
     reports = list(train(elsewhere))
     assert {report.step: len(report.losses) for report in reports if report.losses} == {10: 10, 14: 4, 18: 4}
     assert [loss for report in reports for loss in report.losses] == losses(config)
@@ -189,7 +189,7 @@ def test_the_goal_stops_the_run_only_when_all_held_out_words_confirm_it(tiny, mo
     assert asked == [(step, n) for step in (2, 4, 6) for n in (LIVE, HELD_OUT)]  # step 2: a mark
 
 
-def test_a_goal_that_is_missed_runs_all_planned_steps(tiny, monkeypatch):
+def test_a_run_that_misses_its_goal_takes_all_planned_steps(tiny, monkeypatch):
     evaluations(monkeypatch, {2: (0.1, 0.1), 4: (0.2, 0.2)})
     state = TrainState.begin(tiny(steps=4, evaluate_every=2, goal=0.8))
     assert [report.step for report in train(state)] == [1, 2, 3, 4]
@@ -202,11 +202,11 @@ def test_marks_are_the_first_steps_at_which_all_held_out_words_reach_them(tiny, 
     state = TrainState.begin(tiny(steps=6, evaluate_every=1))
     list(train(state))
     assert state.first_step_at == {"0.5": 2, "0.9": 5, "0.99": 5}
-    # 3: no new mark in sight; 6: the last
+    # step 3: no new mark within reach; step 6: the last step
     assert [step for step, n in asked if n == HELD_OUT] == [1, 2, 4, 5, 6]
 
 
-def test_a_loss_that_is_no_number_ends_the_training_with_its_step(tiny):
+def test_a_loss_that_is_not_finite_ends_the_training_and_reports_the_step(tiny):
     state = TrainState.begin(tiny(learning_rate=1e30))
     with pytest.raises(NotFinite) as ended:
         list(train(state))
@@ -216,7 +216,7 @@ def test_a_loss_that_is_no_number_ends_the_training_with_its_step(tiny):
 
 
 def test_a_continuation_goes_on_from_the_same_weights_to_its_own_end(tiny, monkeypatch):
-    """Its goal is met already, so that it no longer stops the run."""
+    """The goal has already been met, so it no longer stops the run."""
     evaluations(monkeypatch, {4: (1.0, 1.0), 8: (1.0, 1.0), 10: (1.0, 1.0)})
     state = TrainState.begin(tiny(goal=0.9))
     assert [report.step for report in train(state)] == [1, 2, 3, 4]

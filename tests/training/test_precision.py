@@ -1,4 +1,4 @@
-"""Products in bfloat16: nearly the same numbers, and weights that stay float32."""
+"""Matrix products in bfloat16: nearly the same numbers, and weights that stay float32."""
 
 import pytest
 import torch
@@ -21,7 +21,7 @@ def test_products_in_bfloat16_give_nearly_the_same_losses_but_not_the_same(tiny)
     assert {p.dtype for p in state.model.parameters()} == {torch.float32}
 
 
-def test_bfloat16_reaches_every_product_and_no_more(tiny, monkeypatch):
+def test_bfloat16_is_used_by_every_linear_layer_in_training_and_by_none_in_evaluation(tiny, monkeypatch):
     seen = []
     forward = torch.nn.Linear.forward
 
@@ -37,4 +37,4 @@ def test_bfloat16_reaches_every_product_and_no_more(tiny, monkeypatch):
     assert set(seen) == {torch.bfloat16}
     seen.clear()
     evaluate(state, state.task.held_out()[:5])
-    assert set(seen) == {torch.float32}  # what is looked at is measured in full
+    assert set(seen) == {torch.float32}  # evaluations use full precision

@@ -1,4 +1,4 @@
-"""Every setting of the training is handed on: flipped to another value, it changes what it governs."""
+"""Every training setting takes effect: another value changes what the setting governs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from transformer.training.evaluation import evaluate
 from transformer.training.loop import train
 from transformer.training.state import TrainState, captures
 
-# Setting: what shows it, its other values.
+# Setting: (what shows its effect, its other values).
 CASES = {
     "task": ("losses", ["copy", "sort", "dates", "caesar", "en-fr", "en-it", "zh-en"]),
     "shift": ("losses", [5]),
@@ -60,15 +60,15 @@ GIVEN = {
     "tokenizer_file": {"tokenizer": "file", "task": "en-fr"},
     **dict.fromkeys(("beam_width", "length_penalty"), {"decoding": "beam"}),
 }
-"""Settings that mean something only beside others."""
+"""Changes without which a setting has no effect."""
 LATER = ("evaluate_every", "goal")
-"""Settings that show only where the model is evaluated; for the others, that time is saved."""
+"""Settings whose effect shows only in evaluations; other cases skip these to save time."""
 FLIPS = [(name, value) for name, (_, values) in CASES.items() for value in values]
 
 
 @cache
 def first_losses(config):
-    """Of all steps but the last, with which an evaluation comes."""
+    """Return the losses of all steps but the last, which includes an evaluation."""
     return [report.losses[0] for report in islice(train(TrainState.begin(config)), 7)]
 
 
@@ -88,7 +88,7 @@ def test_a_setting_changes_what_it_governs(name, value, tiny, monkeypatch, every
     if shown_by == "losses":
         ours, other = first_losses(before), first_losses(after)
         assert max(abs(a - b) for a, b in zip(ours, other, strict=True)) > 1e-6
-    elif shown_by == "refused":  # what a user uploaded is found by its digest, and this is nobody's
+    elif shown_by == "refused":  # uploads are found by digest, and no upload has this one
         for config, message in ((before, "There (is|are) no .* yet"), (after, "no longer")):
             with pytest.raises(InputError, match=message):
                 TrainState.begin(config)

@@ -1,4 +1,4 @@
-"""BLEU and chrF, against sacrebleu's own functions and by hand, and when an evaluation has them."""
+"""BLEU and chrF, compared with sacrebleu and by hand, and the evaluations that have them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REFERENCES = [
 ]
 
 
-def test_any_reference_will_do_and_what_has_nothing_in_common_has_nothing():
+def test_any_reference_scores_100_and_an_output_with_nothing_in_common_scores_0():
     for at in (0, -1):
         outputs = [some[at] for some in REFERENCES]
         assert translation_scores(outputs, REFERENCES) == pytest.approx((100.0, 100.0))
@@ -33,7 +33,7 @@ def test_any_reference_will_do_and_what_has_nothing_in_common_has_nothing():
         assert translation_scores([nothing] * 3, REFERENCES) == (0.0, 0.0)
 
 
-def test_it_is_sacrebleu_s_number_for_the_corpus_and_not_a_mean_over_sentences():
+def test_scores_equal_those_of_sacrebleu_for_the_whole_corpus():
     outputs = ["le chat noir voit un chien", "la fille trouve la clé dans la ville", "il est là ici"]
     single = [some[0] for some in REFERENCES]
     bleu, chrf = translation_scores(outputs, [[one] for one in single])
@@ -41,20 +41,20 @@ def test_it_is_sacrebleu_s_number_for_the_corpus_and_not_a_mean_over_sentences()
     assert chrf == pytest.approx(sacrebleu.corpus_chrf(outputs, [single]).score)
 
 
-def test_a_small_case_by_hand():
-    """Of 5, 4, 3 and 2 n-grams 4, 3, 2 and 1 are right, and the output is as long as it must be."""
+def test_bleu_equals_a_small_case_by_hand():
+    """4 of 5, 3 of 4, 2 of 3 and 1 of 2 n-grams match, and the output has the length of the reference."""
     bleu, _ = translation_scores(["a b c d e"], [["a b c d f"]])
     assert bleu == pytest.approx(100 * math.exp(sum(map(math.log, (4 / 5, 3 / 4, 2 / 3, 1 / 2))) / 4))
     short, _ = translation_scores(["a b c d"], [["a b c d e"]])
     assert short == pytest.approx(100 * math.exp(1 - 5 / 4))  # all right, but too short
 
 
-def test_a_source_with_fewer_references_than_another_has_no_empty_one():
-    """An empty one would be as long as a single word nearly is, and it would not count as too short."""
+def test_a_source_with_fewer_references_than_another_gets_no_empty_reference():
+    """An empty reference would be nearest in length to a single word, which would not count as too short."""
     references = [["le chat dort bien"], ["il dort", "il est là"]]
     outputs = ["le", "il dort"]
     bleu, _ = translation_scores(outputs, references)
-    assert bleu == pytest.approx(100 * math.exp(1 - 6 / 3))  # all words are right: 3, where 4 + 2 must be
+    assert bleu == pytest.approx(100 * math.exp(1 - 6 / 3))  # all 3 words match; the references have 4 + 2
 
 
 # In an evaluation.
@@ -105,7 +105,7 @@ def sentences(monkeypatch, tiny):
 
 
 @pytest.mark.parametrize("topology", ["encoder-decoder", "decoder-only"])
-def test_an_evaluation_of_sentences_has_their_scores_and_a_few_of_them(sentences, monkeypatch, topology):
+def test_an_evaluation_of_sentences_has_their_scores_and_a_few_outputs(sentences, monkeypatch, topology):
     state = sentences(Sentences(), topology=topology)
     words = [pair.source for pair in HELD_OUT]
     outputs = ["le chat dort", *(pair.target for pair in HELD_OUT[1:7]), "", "le le le"]
@@ -125,7 +125,7 @@ def test_an_evaluation_of_sentences_has_their_scores_and_a_few_of_them(sentences
     assert result.by_length == {5: (7, 9)}
 
 
-def test_where_nothing_is_translated_there_are_none(sentences, tiny):
+def test_without_translation_there_are_no_scores_and_no_outputs(sentences, tiny):
     class Codes(Sentences):
         translates = False
 
@@ -135,7 +135,7 @@ def test_where_nothing_is_translated_there_are_none(sentences, tiny):
 
 
 def test_a_model_that_has_learned_its_sentences_translates_them(sentences):
-    """Of as many references as there are each will do; what is learned is the one that was trained on."""
+    """Any reference counts as right; the model learns the reference that it is trained on."""
     state = sentences(Sentences(), steps=120, learning_rate=0.02, warmup_steps=10, evaluate_every=60)
     results = [report.evaluation for report in train(state) if report.evaluation]
     first, last = results[0], results[-1]

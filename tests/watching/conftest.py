@@ -1,4 +1,4 @@
-"""Models of one's own that are watched while they train."""
+"""Own models that are watched while they train."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from transformer.storage.saved import read_run
 
 
 class Toy(nn.Module):
-    """An encoder layer of three heads over a five-dimensional input, with dropout."""
+    """An encoder with three heads per layer over a five-dimensional input, with dropout."""
 
     def __init__(self, layers=2, width=12, heads=3, dropout=0.3):
         super().__init__()
@@ -29,7 +29,7 @@ class Toy(nn.Module):
 
 
 def training(model, steps, watch=None, fails_at=None):
-    """Train to give back what is read; returns the loss of each step."""
+    """Train a model to reverse its input; return the loss of each step."""
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     generator = torch.Generator().manual_seed(3)
     losses = []
@@ -48,12 +48,12 @@ def training(model, steps, watch=None, fails_at=None):
 
 
 def kept(watch):
-    """What its folder holds."""
+    """Return the view of the run in the folder of a watch."""
     return read_run(watch.folder).view
 
 
 def recorded(watch, steps=(1,), **numbers):
-    """What its folder holds after these steps, each with these numbers."""
+    """Return the view in the folder of a watch after these steps, each with these numbers."""
     for step in steps:
         watch.step(step, **numbers)
     watch.close()
@@ -68,7 +68,7 @@ def toy():
 
 @pytest.fixture
 def watched(tmp_path):
-    """Watch a model as given, in a folder of its own; what is said is in `said`, and fails no test."""
+    """Watch a model in a folder of its own; warnings are collected in `said` and fail no test."""
 
     def begin(model, inputs, **how):
         watch = Watch(model, inputs, how.pop("out", tmp_path / "mine"), **how)

@@ -1,4 +1,4 @@
-"""The attention of models of all kinds, against the answers of torch and the library; a model unchanged."""
+"""Attention of models of all kinds equals that of torch and of the library; the model stays unchanged."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def translator():
 
 @pytest.fixture
 def pair():
-    """Source and target of two examples, of other lengths."""
+    """Source and target of two examples, of different lengths."""
     return torch.randn(2, 7, D), torch.randn(2, 5, D)
 
 
@@ -66,7 +66,7 @@ def test_every_attention_of_a_transformer_is_found_with_its_weights(translator, 
         np.testing.assert_allclose(weights.sum(axis=-1), 1, atol=1e-5)
 
 
-def test_an_encoder_with_nested_tensors_keeps_its_padding_at_zero():
+def test_an_encoder_with_nested_tensors_gives_padding_zero_weight():
     layer = seeded(lambda: nn.TransformerEncoderLayer(D, HEADS, 20, batch_first=True))
     encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=True).eval()
     x, padding = torch.randn(2, 6, D), torch.tensor([[False] * 6, [False] * 4 + [True] * 2])
@@ -79,7 +79,7 @@ def test_an_encoder_with_nested_tensors_keeps_its_padding_at_zero():
 
 
 class Alone(nn.Module):
-    """One attention, called in its own way."""
+    """One attention module, called with the given options."""
 
     def __init__(self, batch_first, **call):
         super().__init__()
@@ -94,7 +94,7 @@ class Alone(nn.Module):
 @pytest.mark.parametrize("wanted", [True, False])
 @pytest.mark.parametrize("mean", [True, False])
 @pytest.mark.parametrize("padded", [True, False])
-def test_an_attention_gives_its_caller_what_it_asked_for_and_us_every_head(
+def test_every_head_is_observed_and_the_caller_still_gets_what_it_asked_for(
     batch_first, wanted, mean, padded, pair
 ):
     key, query = pair
@@ -143,7 +143,7 @@ def bert():
         (bert, ["bert.encoder.layer.0.attention.self", "bert.encoder.layer.1.attention.self"]),
     ],
 )
-def test_a_model_of_the_transformers_library_is_asked_for_its_attentions(make, names):
+def test_a_model_of_the_transformers_library_gives_its_own_attentions(make, names):
     model = seeded(make)
     model.set_attn_implementation("sdpa")
     ids = torch.randint(0, 17, (2, 6))
@@ -171,7 +171,7 @@ class ByHand(nn.Module):
         return self.dropout(self.weights(x).mean(1) @ x)
 
 
-def test_a_hand_written_attention_is_read_by_a_function_of_its_author(pair):
+def test_a_hand_written_attention_is_read_by_a_given_function(pair):
     model = seeded(ByHand)
     found = attention_of(model, pair[0], lambda module, x: {"own": module.weights(x)})
     with torch.no_grad():
@@ -183,7 +183,7 @@ def test_a_hand_written_attention_is_read_by_a_function_of_its_author(pair):
 
 
 def trained(model, batches, observed):
-    """The losses of a training in train mode, with dropout."""
+    """Return the losses of a training in train mode, with dropout."""
     torch.manual_seed(3)
     optimizer, losses = torch.optim.Adam(model.parameters(), 1e-3), []
     for src, tgt in batches:
@@ -214,8 +214,8 @@ def state(model):
     )
 
 
-def test_a_model_is_as_before_also_where_its_forward_pass_fails(translator, pair):
-    translator.decoder.layers[1].eval()  # modes differ within it
+def test_observing_leaves_a_model_unchanged_even_if_its_forward_pass_fails(translator, pair):
+    translator.decoder.layers[1].eval()  # one part in another mode
     translator(*pair).sum().backward()
     before = state(translator)
     attention_of(translator, pair)
@@ -225,7 +225,7 @@ def test_a_model_is_as_before_also_where_its_forward_pass_fails(translator, pair
     assert state(translator) == before
 
 
-def test_of_a_compiled_model_the_original_is_observed(translator, pair):
+def test_a_compiled_model_is_observed_through_its_original(translator, pair):
     compiled = torch.compile(translator, backend="eager")
     for (name, one), (other, two) in zip(
         attention_of(compiled, pair).items(), attention_of(translator, pair).items(), strict=True
@@ -235,7 +235,7 @@ def test_of_a_compiled_model_the_original_is_observed(translator, pair):
     assert compiled.training
 
 
-def test_a_module_that_is_called_twice_is_told_apart():
+def test_two_calls_of_one_module_have_different_names():
     layer = seeded(lambda: nn.TransformerEncoderLayer(D, HEADS, 20, batch_first=True))
     shared = nn.Sequential(layer, layer)
     assert list(attention_of(shared, torch.randn(2, 4, D))) == ["0.self_attn", "0.self_attn#2"]

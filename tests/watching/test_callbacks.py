@@ -11,7 +11,7 @@ from transformer.watching.callbacks import lightning_callback, trainer_callback
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_the_trainer_of_transformers_tells_every_step_and_the_losses_that_it_logs(watched, tmp_path):
+def test_the_trainer_of_transformers_reports_every_step_and_the_losses_that_it_logs(watched, tmp_path):
     from transformers import BertConfig, BertForMaskedLM, Trainer, TrainingArguments
 
     torch.manual_seed(2)
@@ -43,7 +43,7 @@ def test_the_trainer_of_transformers_tells_every_step_and_the_losses_that_it_log
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_lightning_tells_every_step_with_its_loss(watched, tmp_path):
+def test_lightning_reports_every_step_with_its_loss(watched, tmp_path):
     import lightning.pytorch as pl
 
     losses = []

@@ -1,4 +1,4 @@
-"""The programs of docs/your-own-model.md: they run as they stand, and what they record is theirs."""
+"""The programs of docs/your-own-model.md and README.md run, with fewer steps, and record their models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the attentions of any model are grouped and what stands at their axes."""
+"""How the attentions of any model are grouped and how their axes are labelled."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from transformer.watching.sites import grouped, labels_of, word_of
 
 
 def axes_of(maps, tokens=()):
-    """The groups of some words' attentions, with these tokens."""
+    """Return the axes of the attentions of some words, with these tokens."""
     return grouped(maps, {text: labels_of(text, of, tokens) for text, of in maps.items()})
 
 
@@ -18,7 +18,7 @@ def even(heads, rows, columns):
     return np.full((heads, rows, columns), 1 / columns, dtype=np.float32)
 
 
-def test_attentions_that_differ_in_numbers_alone_are_one_group_and_many_are_folded_by_layer():
+def test_attentions_whose_names_differ_only_in_numbers_are_grouped_and_large_groups_split():
     maps = {f"enc.layer.{i}.self": even(2, 4, 4) for i in range(13)} | {"pool": even(2, 1, 4)}
     axes = axes_of({"one": maps, "other": maps})
     groups = [one.group for one in axes.values()]
@@ -31,12 +31,12 @@ def test_attentions_that_differ_in_numbers_alone_are_one_group_and_many_are_fold
     assert list(axes) == list(maps)
 
 
-def test_attentions_of_one_pattern_and_other_sizes_are_groups_of_their_own():
+def test_attentions_of_one_pattern_but_different_sizes_are_separate_groups():
     maps = {"a.0": even(2, 4, 4), "a.1": even(2, 4, 4), "a.2": even(2, 4, 6), "a.3": even(2, 4, 6)}
     assert [one.group for one in axes_of({"x": maps}).values()] == ["a.*"] * 2 + ["a.* 4×6"] * 2
 
 
-def test_an_attention_is_causal_where_no_word_looks_ahead():
+def test_an_attention_is_causal_if_no_tracked_word_looks_ahead():
     causal = np.tril(even(2, 4, 4))
     looks = causal.copy()
     looks[1, 0, 3] = 0.01
@@ -44,13 +44,13 @@ def test_an_attention_is_causal_where_no_word_looks_ahead():
     assert [one.causal for one in axes.values()] == [True, False]
 
 
-def test_groups_of_one_pattern_have_names_of_their_own_whatever_the_first_word_is():
+def test_groups_of_one_pattern_have_different_names_whatever_the_first_word_is():
     short = {f"a.{i}": even(2, 4, 4) for i in range(4)}
     long = {f"a.{i}": even(2, 5 + i // 2, 5 + i // 2) for i in range(4)}
     assert [one.group for one in axes_of({"p": short, "q": long}).values()] == ["a.*"] * 2 + ["a.* 4×4"] * 2
 
 
-def test_tokens_are_those_of_the_axis_and_positions_where_there_are_none():
+def test_axes_are_labelled_by_their_tokens_or_else_by_positions():
     maps = {"enc.0": even(2, 3, 3), "dec.0.self": even(2, 2, 2), "dec.0.self#2": even(2, 2, 2)}
     maps["dec.0.cross"] = even(2, 2, 3)
     given = {"enc.*": "abc", "*self": ["S", "c"], "*cross": (["S", "c"], "abc")}
@@ -67,12 +67,12 @@ def test_tokens_are_those_of_the_axis_and_positions_where_there_are_none():
     assert labels_of("w", maps, "abc")["dec.0.cross"] == (("1", "2"), ("a", "b", "c"))
 
 
-def test_attentions_with_other_tokens_are_no_group():
+def test_attentions_with_different_tokens_are_separate_groups():
     maps = {"attn1": even(2, 3, 3), "attn2": even(2, 3, 3)}
     axes = axes_of({"w": maps}, {"attn1": "abc", "attn2": ("abc", list("xyz"))})
     assert [one.group for one in axes.values()] == ["attn1", "attn2"]
 
 
-def test_tokens_of_another_number_are_refused_with_both_numbers():
+def test_a_wrong_number_of_tokens_is_refused_with_both_numbers_named():
     with pytest.raises(InputError, match="enc.0 has 3 positions, but 2 tokens were given for 'w'"):
         labels_of("w", {"enc.0": even(2, 3, 3)}, {"enc.0": "ab"})

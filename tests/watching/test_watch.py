@@ -1,4 +1,4 @@
-"""Watching a training loop of one's own: what it records, when, and that it changes and ends nothing."""
+"""Watching a training loop of the user's own: what is recorded and when; the training is unaffected."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def said(watched):
     return " ".join(str(one.message) for one in watched.said)
 
 
-def test_what_is_recorded_are_the_weights_of_a_direct_call_under_the_models_own_names(watched):
+def test_recorded_weights_are_those_of_a_direct_call_under_the_names_of_the_model(watched):
     torch.manual_seed(1)
     model = nn.Transformer(12, 3, 1, 2, 20, dropout=0.5, batch_first=True)
     pair = torch.randn(2, 7, 12), torch.randn(2, 5, 12)
@@ -59,7 +59,7 @@ def state_of(model):
     return hooks, modes, gradients
 
 
-def test_losses_of_200_steps_are_the_same_bit_for_bit_and_so_is_the_model(toy, watched):
+def test_watching_changes_no_bit_of_200_losses_or_of_the_state_of_the_model(toy, watched):
     start = {name: one.clone() for name, one in toy.state_dict().items()}
     torch.manual_seed(9)
     alone = training(toy, 200)
@@ -77,7 +77,7 @@ def test_losses_of_200_steps_are_the_same_bit_for_bit_and_so_is_the_model(toy, w
     assert len(kept(watch).frames) > 150
 
 
-def test_an_exception_in_the_loop_leaves_the_model_as_it_was_and_the_run_failed(toy, watched):
+def test_an_exception_in_the_loop_leaves_the_model_unchanged_and_the_run_failed(toy, watched):
     before = state_of(toy)
     with pytest.raises(ArithmeticError), watched(toy, {"line": EXAMPLE}) as watch:
         training(toy, 5, watch, fails_at=3)
@@ -86,7 +86,7 @@ def test_an_exception_in_the_loop_leaves_the_model_as_it_was_and_the_run_failed(
     assert (view.state, view.reason, view.step) == ("failed", "ArithmeticError: no more", 3)
 
 
-def test_every_number_of_every_step_is_a_curve(toy, watched):
+def test_every_number_of_every_step_is_recorded_as_a_curve(toy, watched):
     watch = watched(toy, {"line": EXAMPLE})
     for step in (0, 1, 2, 5):
         watch.step(step, loss=float("nan") if step == 2 else 3.0 - step, accuracy=step / 10)
@@ -101,12 +101,12 @@ def test_every_number_of_every_step_is_a_curve(toy, watched):
 def of_function(watched, attention):
     """Watch a model whose attention a function gives; every step may be recorded."""
     watch = watched(nn.Linear(1, 1), {"x": torch.zeros(1)}, attention=attention, share=1.0)
-    watch._began -= 1e6  # nothing is too dear
+    watch._began -= 1e6  # no recording is too expensive
     return watch
 
 
 class Clock:
-    """Time that passes by what is done."""
+    """A clock that the test moves."""
 
     def __init__(self):
         self.now = 100.0
@@ -115,7 +115,7 @@ class Clock:
         return self.now
 
 
-def test_watching_takes_its_share_of_the_time_and_is_dense_at_first(watched, monkeypatch):
+def test_watching_takes_its_share_of_the_time_and_records_densely_at_first(watched, monkeypatch):
     clock = Clock()
 
     def weights(model, inputs):
@@ -145,11 +145,11 @@ def test_a_long_training_is_recorded_ever_more_sparsely(watched):
     assert len(steps) < 64 + 64 * np.log(2_000 / 64) + 70
 
 
-def test_heads_that_take_a_role_are_moments_with_their_step(watched):
+def test_a_head_that_takes_a_role_is_a_moment_at_its_step(watched):
     calls = []
 
     def weights(model, inputs):
-        calls.append(1)  # the first one is of step 0
+        calls.append(1)  # the first call is for step 0
         even = torch.full((4, 4), 0.25)
         previous = torch.roll(torch.eye(4), 1, 0) * 0.8 + 0.05
         return {"a.0": torch.stack([even, previous if len(calls) > 3 else even])[None]}
@@ -165,14 +165,14 @@ def test_heads_that_take_a_role_are_moments_with_their_step(watched):
 
 
 class Fused(nn.Module):
-    """Attention of one's own, which keeps its weights to itself."""
+    """Hand-written attention that does not expose its weights."""
 
     def forward(self, x):
         return nn.functional.scaled_dot_product_attention(x, x, x)
 
 
 class Idle(Toy):
-    """A module that is not called, and one of another number of heads."""
+    """A model with a module that is not called and one with a different number of heads."""
 
     def __init__(self):
         super().__init__()
@@ -213,7 +213,7 @@ def growing(model, inputs):
         (Toy(), {"out": "/proc/headlight"}, "The folder /proc/headlight cannot be written"),
     ],
 )
-def test_what_cannot_be_recorded_is_said_and_training_goes_on(model, how, sentence, watched):
+def test_a_warning_names_what_cannot_be_recorded_and_training_goes_on(model, how, sentence, watched):
     watch = watched(model, how.pop("inputs", {"line": EXAMPLE}), **how)
     for step in range(1, 4):
         watch.step(step, loss=1.0)
@@ -223,7 +223,7 @@ def test_what_cannot_be_recorded_is_said_and_training_goes_on(model, how, senten
         assert kept(watch).own.problem == watch.problem
 
 
-def test_a_step_that_does_not_count_upwards_and_a_late_number_are_said_and_left_out(toy, watched):
+def test_steps_that_do_not_increase_and_late_numbers_are_left_out_with_a_warning(toy, watched):
     watch = watched(toy, {"line": EXAMPLE})
     for step in (1, 2, 2, 1.5, 3):
         watch.step(step, loss=1.0, **({"late": 4.0} if step == 3 else {}))
@@ -238,7 +238,7 @@ def test_a_step_that_does_not_count_upwards_and_a_late_number_are_said_and_left_
     [(range(1, 9), range(4, 99), (0, 1, 2)), (range(5, 9), [1], (5, 6, 7, 8))],
     ids=["what was recorded stays", "recorded from then on"],
 )
-def test_a_model_that_fails_for_a_while_is_recorded_while_it_does_not(watched, steps, failing, kept_steps):
+def test_a_model_that_fails_at_some_steps_is_recorded_at_the_others(watched, steps, failing, kept_steps):
     calls = []
 
     def fails(model, inputs):
@@ -253,14 +253,14 @@ def test_a_model_that_fails_for_a_while_is_recorded_while_it_does_not(watched, s
     assert "RuntimeError: out of memory" in said(watched)
 
 
-def test_a_wrapped_or_compiled_model_is_watched_by_its_own_names_without_a_word(toy, watched):
+def test_a_wrapped_or_compiled_model_is_watched_under_its_own_names_without_a_problem(toy, watched):
     watch = watched(torch.compile(nn.DataParallel(torch.compile(toy))), {"line": EXAMPLE})
     assert list(recorded(watch).frame.axes) == [f"body.layers.{i}.self_attn" for i in range(2)]
     assert watch.problem == ""
 
 
 class Merging(nn.Module):
-    """A layer that does more in `train` than to set a flag, as those that merge their weights."""
+    """A layer whose `train` does more than set a flag, like layers that merge their weights."""
 
     def __init__(self):
         super().__init__()
@@ -275,14 +275,14 @@ class Merging(nn.Module):
         return self.body(x, x, x)[0]
 
 
-def test_a_module_that_does_more_to_change_its_mode_is_not_asked_to(watched):
+def test_a_train_method_that_does_more_than_set_the_mode_is_not_called(watched):
     model = Merging()
     watch = watched(model, {"x": torch.randn(1, 3, 4)})
     watch.step(1)
     assert (model.calls, model.training, watch.problem) == (0, True, "")
 
 
-def test_parts_of_the_transformers_library_get_back_each_its_own_attention():
+def test_each_part_of_a_transformers_model_gets_back_its_own_attention_implementation():
     from transformers import BertConfig, BertLMHeadModel, BertModel, EncoderDecoderModel
 
     sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
@@ -295,11 +295,11 @@ def test_parts_of_the_transformers_library_get_back_each_its_own_attention():
     before = [part.config._attn_implementation for part in parts]
     ids = torch.randint(9, (1, 4))
     found = attention_of(model, {"input_ids": ids, "decoder_input_ids": ids[:, :3]})
-    assert [of.shape for of in found.values()] == [(1, 2, 3, 3), (1, 2, 3, 4)]  # all that it returns
+    assert [of.shape for of in found.values()] == [(1, 2, 3, 3), (1, 2, 3, 4)]  # all that the model returns
     assert [part.config._attn_implementation for part in parts] == before == ["sdpa", "eager", "sdpa"]
 
 
-def test_a_library_model_inside_of_ones_own_is_read_by_a_function(watched):
+def test_a_library_model_inside_an_own_model_is_read_by_a_function(watched):
     from transformers import BertConfig, BertModel
 
     sizes = {"hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 8}
@@ -312,7 +312,7 @@ def test_a_library_model_inside_of_ones_own_is_read_by_a_function(watched):
     assert list(recorded(watch).frame.axes) == ["l.0", "l.1"]
 
 
-def test_the_frame_before_the_first_step_is_of_the_weights_before_it(watched):
+def test_the_first_frame_shows_the_weights_before_the_first_step(watched):
     model = nn.Linear(1, 1)
     model.mine = nn.Parameter(torch.eye(3)[None, None].clone())
     watch = watched(model, {"x": torch.zeros(1)}, attention=lambda model, x: {"mine": model.mine})
@@ -324,7 +324,7 @@ def test_the_frame_before_the_first_step_is_of_the_weights_before_it(watched):
     np.testing.assert_allclose(last, np.eye(3)[::-1], atol=HALF_A_CODE)
 
 
-def test_numbers_may_be_missing_or_wrong_and_steps_of_any_whole_kind(toy, watched):
+def test_numbers_may_be_missing_or_invalid_and_steps_of_any_integer_type(toy, watched):
     watch = watched(toy, {"line": EXAMPLE})
     for step in np.arange(1, 4):
         watch.step(step, loss=2.0, learning_rate=0.1 * step, val="x" if step == 1 else None, **{"step": 7})
@@ -351,12 +351,12 @@ def test_each_example_of_a_batch_has_its_own_tokens(watched):
     assert said(watched) == ""
 
 
-def test_a_training_that_goes_on_from_a_late_step_is_dense_at_first_too(watched):
+def test_a_training_resumed_at_a_late_step_is_recorded_densely_at_first_too(watched):
     watch = of_function(watched, lambda model, inputs: EVEN)
     assert recorded(watch, range(50_000, 50_050)).frames.steps == tuple(range(49_999, 50_050))
 
 
-def test_where_warnings_are_errors_none_reaches_the_loop(tmp_path):
+def test_no_warning_reaches_the_loop_where_warnings_are_errors(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         watch = Watch(nn.Linear(1, 1), {"x": torch.zeros(1)}, tmp_path / "mine")
@@ -366,7 +366,7 @@ def test_where_warnings_are_errors_none_reaches_the_loop(tmp_path):
 
 
 @pytest.mark.parametrize("closed", [True, False])
-def test_a_model_that_is_no_more_needed_is_let_go(tmp_path, closed):
+def test_a_model_that_is_no_longer_needed_is_released(tmp_path, closed):
     model = Toy()
     watch, gone = Watch(model, {"line": EXAMPLE}, tmp_path / "mine"), weakref.ref(model)
     watch.step(1)
@@ -385,7 +385,7 @@ def test_a_model_that_is_no_more_needed_is_let_go(tmp_path, closed):
 # Folders and processes.
 
 
-def test_a_folder_that_is_taken_is_told_apart(toy, watched, tmp_path):
+def test_a_folder_whose_name_is_taken_gets_a_number(toy, watched, tmp_path):
     first, second = (watched(toy, {"line": EXAMPLE}) for _ in range(2))  # both at once
     assert len({recorded(one).id for one in (first, second)}) == 2
     third = watched(toy, {"line": EXAMPLE})
@@ -416,14 +416,14 @@ def loop(folder, how):
 @pytest.mark.parametrize(
     ("how", "state", "reason"), [("ends", "finished", ""), ("fails", "failed", "KeyError: 'gone'")]
 )
-def test_a_program_that_ends_without_closing_is_told_by_how_it_ended(how, state, reason, tmp_path):
+def test_a_program_that_ends_without_closing_records_how_it_ended(how, state, reason, tmp_path):
     with loop(tmp_path / "run", how) as process:
         process.communicate(timeout=60)
     view = read_run(tmp_path / "run").view
     assert (view.state, view.reason, view.step) == (state, reason, 4)
 
 
-def test_a_run_is_followed_while_another_process_writes_it_and_opens_after_that_was_killed(tmp_path, until):
+def test_a_run_is_readable_while_another_process_writes_it_and_after_that_process_is_killed(tmp_path, until):
     seen = set()
 
     def followed():

@@ -1,4 +1,4 @@
-"""The page Ask, and what its tab Break shows."""
+"""Helpers for the Ask page and its Break tab."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from transformer.interventions import NOTHING
 
 @pytest.fixture
 def ask(visit):
-    """The Break tab of a run that has taken its first steps and stands still."""
+    """The Break tab of a run that is paused at step 5."""
     return owl(visit(layers_decoder=2, heads=3, width=12, steps=1000).set("step_size", 5).step())
 
 
 def owl(visitor):
-    """The tab Break, with what the decoder reads for this word."""
+    """Open the Break tab with the decoder's self-attention for the word owl."""
     visitor.go("explore").tab("Break")
     return visitor.fill({"explore_text": "owl", "kind": "decoder"})
 
 
 def truth(visitor, step=None, interventions=NOTHING):
-    """A model with the weights of this step, by default of the last, built for this question alone."""
+    """Build a model with the weights of this step, by default the last, independently of the page."""
     view = visitor.run.view
     (snapshot,) = [one for one in view.snapshots if one.step == (view.step if step is None else step)]
     return Asked(view.config, snapshot, interventions)
@@ -32,7 +32,7 @@ def weights(visitor, side):
 
 
 def verdict(visitor, side):
-    """(right, asked) of the held-out words, and what was written."""
+    """Return the text above one side: the held-out words right, and the model's answer."""
     (text,) = [text for text in visitor.texts if f"<small>{side}</small>" in text]
     return text
 
@@ -43,7 +43,7 @@ def block(visitor, row, column, what="cell", where="head"):
 
 
 def shown_head(visitor):
-    """(layer, head) of the decoder's self-attention that is on the left."""
+    """Return (layer, head) of the decoder self-attention that is on the left."""
     title = visitor.drawn("break_before_figure").changing["title.text"]
     layer, head = title.split("</b>")[0].removeprefix("<b>decoder ").split(" · head ")
     return int(layer) - 1, int(head) - 1

@@ -1,4 +1,4 @@
-"""Ask, Beams: several answers side by side as a tree; the truth is a search over the snapshot by itself."""
+"""Ask, Beams: several answers as a tree, compared with a separate search over the snapshot."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def ask(revisit):
 
 
 def boxes(visitor):
-    """(column, row) of each node of the tree to its token."""
+    """Map the (column, row) of each node of the tree to its token."""
     drawn = visitor.drawn("beam_tree_figure")
     return {
         (x, y): text.split("<br>")[0].removeprefix("<b>").removesuffix("</b>")
@@ -36,7 +36,7 @@ def table(visitor):
     return frame.value
 
 
-def test_the_tree_is_that_of_the_snapshot_for_the_word(ask):
+def test_the_tree_shows_the_search_over_the_snapshot_for_the_word(ask):
     ask.set("explore_text", "zebra")
     assert ask.value("beam_width") == 4
     assert ask.value("beam_penalty") == 0.6
@@ -50,7 +50,7 @@ def test_the_tree_is_that_of_the_snapshot_for_the_word(ask):
     assert "“zebra” · length penalty 0.6 · seed 0" in title
 
 
-def test_width_and_penalty_are_those_that_were_typed(ask):
+def test_the_search_uses_the_typed_width_and_penalty(ask):
     ask.fill({"explore_text": "owl", "beam_width": 7, "beam_penalty": 0.0})
     assert boxes(ask) == expected_boxes(ask, "owl", 7, 0.0)
     scores = list(table(ask)["score"])
@@ -62,7 +62,7 @@ def test_width_and_penalty_are_those_that_were_typed(ask):
     assert ask.says("One beam is greedy decoding")
 
 
-def test_the_table_holds_all_that_ended_and_greedy_beside_them(ask):
+def test_the_table_lists_all_outputs_of_the_search_and_the_greedy_one(ask):
     ask.set("explore_text", "ox")
     found, rows = truth(ask).beams("ox", 4, 0.6), table(ask)
     assert len(rows) == len(found.outputs) + 1
@@ -82,7 +82,7 @@ def test_the_table_holds_all_that_ended_and_greedy_beside_them(ask):
     ("key", "value", "message"),
     [("beam_width", 10**8, "beam_width=100,000,000"), ("beam_penalty", -0.5, "length_penalty=-0.5")],
 )
-def test_what_cannot_be_searched_is_answered_in_place_and_mended_there(ask, key, value, message):
+def test_an_invalid_search_setting_is_refused_in_place_and_can_be_corrected(ask, key, value, message):
     good = ask.value(key)
     ask.set(key, value)
     (error,) = ask.errors
@@ -94,7 +94,7 @@ def test_what_cannot_be_searched_is_answered_in_place_and_mended_there(ask, key,
 
 
 @pytest.mark.parametrize(("sent", "message"), [("99", "beam_width=99 is outside 1 to 16"), ("x", None)])
-def test_a_forged_link_is_answered_as_typing_is(ask, visit, sent, message):
+def test_a_forged_link_is_handled_like_typed_input(ask, visit, sent, message):
     link = {"run": ask.run.id, "beam_width": sent}
     other = visit(link, page="explore").tab("Beams")
     if message is None:
@@ -105,7 +105,7 @@ def test_a_forged_link_is_answered_as_typing_is(ask, visit, sent, message):
         assert error.startswith(message)
 
 
-def test_an_encoder_alone_has_one_beam_whatever_is_asked_for(visit):
+def test_an_encoder_only_model_has_one_beam_whatever_the_width(visit):
     ask = visit(topology="encoder-only", steps=6).press("run_start").until("finished")
     ask.go("explore").tab("Beams").set("explore_text", "owl")
     assert boxes(ask) == expected_boxes(ask, "owl")
@@ -114,7 +114,7 @@ def test_an_encoder_alone_has_one_beam_whatever_is_asked_for(visit):
     assert ask.drawn("beam_tree_figure").layout["title"]["text"].startswith("<b>1 beam</b>")
 
 
-def test_where_no_answer_is_known_nothing_is_right_or_wrong(visit):
+def test_without_a_known_answer_nothing_is_marked_right_or_wrong(visit):
     ask = visit(task="en-fr", steps=2).press("run_start").until("finished")
     ask.go("explore").tab("Beams").set("explore_text", "cat the the sees")
     assert ask.errors == []
@@ -134,7 +134,7 @@ def test_only_the_open_tab_searches_and_it_searches_once(ask, monkeypatch):
     assert searched == [(ask.value("asked_word_text"), 4, 0.6)]
 
 
-def test_the_run_s_own_beams_are_what_the_tab_opens_with(visit):
+def test_the_tab_opens_with_the_beam_settings_of_the_run(visit):
     ask = visit(steps=2, decoding="beam", beams=3, length_penalty=0.5).press("run_start").until("finished")
     assert ask.run.config.train.beam_width == 3
     ask.go("explore").tab("Beams")

@@ -1,4 +1,4 @@
-"""Ask, Break: heads and looks taken away from a model of its own, and from the run where that is wanted."""
+"""Ask, Break: heads switched off and cells blocked in a separate model with the same weights."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ SOME = {"width": 32, "letters": 4, "batch_size": 32, "steps": 130, "seed": 3}
 
 @pytest.fixture
 def ask(revisit):
-    """The Break tab of a run that has taken its five steps."""
+    """The Break tab of a finished run of five steps."""
     return owl(revisit(layers_decoder=2, heads=3, width=12, steps=5))
 
 
 @pytest.fixture
 def learned(revisit):
-    """The Break tab of a finished run of which some held-out words come out right, and not all of them."""
+    """The Break tab of a finished run that gets some held-out words right, but not all."""
     return revisit(**SOME).go("explore").tab("Break")
 
 
 def taken(visitor, side):
-    """The cells that are drawn as blocked by hand."""
+    """Return the cells that are drawn as blocked by the visitor."""
     shown = visitor.drawn(f"break_{side}_figure")
     (marks,) = [t for t in shown.data[1:-1] if t["colorscale"][0][1] == colors.TAKEN] or [None]
     return [] if marks is None else np.argwhere(np.array(marks["z"], dtype=object) == 1).tolist()
 
 
-def test_an_ablated_head_changes_the_right_side_only(learned):
+def test_a_switched_off_head_changes_only_the_right_side(learned):
     ask = learned.fill({"explore_text": "cat", "kind": "cross"})
     outputs = [probe.output for probe in ask.run.view.frame.probes]
     before, text = weights(ask, "before"), verdict(ask, "before")
@@ -44,7 +44,7 @@ def test_an_ablated_head_changes_the_right_side_only(learned):
     gone = Interventions(ablated=(("decoder.0.cross", 0), ("decoder.0.cross", 1)))
     whole, broken = truth(ask, 130), truth(ask, 130, gone)
     assert whole.exact[1] == broken.exact[1] == LIVE
-    assert broken.exact[0] < whole.exact[0]  # the truth itself tells the two apart
+    assert broken.exact[0] < whole.exact[0]  # the two models themselves differ
     for side, model in (("before", whole), ("after", broken)):
         answer = model.answer("cat")
         assert f"{model.exact[0]} / {LIVE} held-out words right" in verdict(ask, side)
@@ -58,18 +58,18 @@ def test_an_ablated_head_changes_the_right_side_only(learned):
     np.testing.assert_array_equal(weights(ask, "before"), before)
     assert verdict(ask, "before") == text
     first, second = ask.drawn("break_after_figure").changing["title.text"].split("<br>")
-    assert "after, switched off · “" in second  # at the front of the line that may be cut at its end
+    assert "after, switched off · “" in second  # first in the line, whose end may be cut off
     assert "after" not in first
     assert "before" in ask.drawn("break_before_figure").changing["title.text"]
-    assert not ask.run.view.interventions  # and nobody has touched the run
+    assert not ask.run.view.interventions  # the run itself is unchanged
     assert [probe.output for probe in ask.run.view.frame.probes] == outputs
     ask.go("train").go("explore").tab("Break")
-    assert ask.value("ablate_heads") == heads  # what was chosen is still chosen
+    assert ask.value("ablate_heads") == heads  # the choice is kept
     ask.press("ablate_none")
     assert verdict(ask, "after").split("</small>")[1] == text.split("</small>")[1]
 
 
-def test_all_but_the_one_shown_are_switched_off(ask):
+def test_one_press_switches_off_all_heads_of_an_attention_but_the_shown_one(ask):
     ask.go("train").choose(kind="encoder", pinned=["encoder.0", 1]).go("explore").tab("Break")
     ask.press("ablate_others")
     assert ask.value("ablate_heads") == ["enc 1 · head 1", "enc 1 · head 3"]
@@ -80,7 +80,7 @@ def test_all_but_the_one_shown_are_switched_off(ask):
     assert ask.value("ablate_heads") == []
 
 
-def test_the_head_on_the_maps_and_all_that_turned_are_switched_off_with_one_press(ask, monkeypatch):
+def test_one_press_switches_off_the_shown_head_or_all_anti_diagonal_heads(ask, monkeypatch):
     ask.go("train").choose(kind="encoder", pinned=["encoder.0", 1]).go("explore").tab("Break")
     ask.press("ablate_shown")
     assert ask.value("ablate_heads") == ["enc 1 · head 2"]
@@ -111,7 +111,7 @@ def test_the_words_whose_answers_change_are_counted_and_named(learned):
     assert not visitor.says("have a different output")
 
 
-def test_a_blocked_cell_is_drawn_as_blocked_and_its_row_is_shared_out_again(ask):
+def test_a_blocked_cell_is_drawn_as_blocked_and_the_rest_of_its_row_is_renormalised(ask):
     layer, head = shown_head(ask)
     before = weights(ask, "before")
     block(ask, 3, 2)
@@ -122,7 +122,7 @@ def test_a_blocked_cell_is_drawn_as_blocked_and_its_row_is_shared_out_again(ask)
     assert np.isnan(after[2, 1])
     np.testing.assert_allclose(np.nansum(after, axis=1), 1.0, atol=1e-3)
     site = f"decoder.{layer}.self"
-    expected = before[2] / (1 - before[2, 1])  # exactly so in the softmax of the same scores
+    expected = before[2] / (1 - before[2, 1])  # exact for a softmax over the same scores
     np.testing.assert_allclose(after[2, [0, 2]], expected[[0, 2]], atol=1e-3)
     rest = np.delete(np.arange(4), 2)
     np.testing.assert_allclose(after[rest], before[rest], atol=1e-3)
@@ -145,7 +145,7 @@ def test_a_click_on_a_cell_of_the_left_map_blocks_it(ask):
     assert taken(ask, "after") == [[3, 1]]
 
 
-def test_a_column_and_a_token_are_blocked_as_a_whole_and_everywhere(ask):
+def test_a_whole_column_and_every_occurrence_of_a_token_can_be_blocked(ask):
     ask.fill({"explore_text": "noon", "kind": "cross"})
     block(ask, 1, 3, "token", "kind")
     assert taken(ask, "after") == [[row, column] for row in range(5) for column in (2, 3)]  # both o
@@ -154,12 +154,12 @@ def test_a_column_and_a_token_are_blocked_as_a_whole_and_everywhere(ask):
     block(ask, 1, 3, "column", "site")
     assert taken(ask, "after") == [[row, 2] for row in range(5)]
     ask.set("explore_text", "cat")
-    assert taken(ask, "after") == []  # a place in one word is not one in another
+    assert taken(ask, "after") == []  # a column of one word is not blocked in another
     ask.set("explore_text", "noon")
     assert taken(ask, "after") == [[row, 2] for row in range(5)]
 
 
-def test_the_last_look_of_a_row_is_not_taken(ask):
+def test_the_last_open_cell_of_a_row_cannot_be_blocked(ask):
     block(ask, 3, 2)
     before = weights(ask, "after")
     block(ask, 1, 1)
@@ -177,7 +177,7 @@ def test_the_last_look_of_a_row_is_not_taken(ask):
     ("row", "column", "message"),
     [(0, 1, "Row 0 is not"), (2, 5, "Column 5 is not"), (2, 3, "Row 2, column 3 is already")],
 )
-def test_a_cell_that_cannot_be_blocked_is_answered_in_place(ask, row, column, message):
+def test_a_cell_that_cannot_be_blocked_is_refused_in_place(ask, row, column, message):
     before = weights(ask, "after")
     block(ask, row, column)
     (error,) = ask.errors
@@ -191,7 +191,7 @@ def test_forged_choices_do_no_harm(ask):
     np.testing.assert_array_equal(weights(ask, "before"), before)
 
 
-def test_a_head_that_is_off_is_drawn_as_off_on_the_right_alone(ask):
+def test_a_switched_off_head_is_drawn_as_off_only_on_the_right(ask):
     def hatched(side):
         return json.loads(ask._component(f"break_{side}_figure").json)["hatched"]
 

@@ -1,4 +1,4 @@
-"""What was taken away on Break is put into the run itself, which trains on without it."""
+"""Heads switched off and cells blocked on Break are applied to the run, which trains on with them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.pages.ask.conftest import block, shown_head, truth, verdict, weights
 from transformer.interventions import NOTHING, Block, Interventions
 
 
-def test_what_is_taken_away_can_be_put_into_the_run(ask):
+def test_changes_made_on_break_can_be_applied_to_the_run(ask):
     run = ask.run
     ask.set("ablate_heads", ["dec 2 cross · head 3"])
     block(ask, 3, 2)
@@ -35,18 +35,18 @@ def test_what_is_taken_away_can_be_put_into_the_run(ask):
     assert "intervene_none" not in ask.keys
 
 
-def test_who_goes_to_another_page_with_the_next_click_has_it_taken_away_all_the_same(ask):
+def test_a_change_is_applied_to_the_run_even_if_the_next_click_opens_another_page(ask):
     ask.set("ablate_heads", ["dec 2 cross · head 3"])
     ask.at.button(key="intervene_run").click()
     ask.go("train")
     assert ask.run.view.interventions == Interventions(ablated=(("decoder.1.cross", 2),))
 
 
-def test_a_look_that_short_words_cannot_do_without_is_not_taken_from_the_run(ask):
+def test_blocks_that_would_close_a_whole_row_of_a_short_word_are_not_applied_to_the_run(ask):
     ask.set("kind", "encoder")
     for column in (1, 2, 3):
         block(ask, 1, column, "column", "site")
-    assert ask.errors == []  # owl has two columns more
+    assert ask.errors == []  # the map of owl has two more columns
     assert np.isnan(weights(ask, "after")).tolist() == [[True] * 3 + [False] * 2] * 5
     ask.press("intervene_run")
     (error,) = ask.errors
@@ -58,21 +58,21 @@ def test_a_look_that_short_words_cannot_do_without_is_not_taken_from_the_run(ask
     assert len(ask.run.view.interventions.blocked) == 2
 
 
-def test_nothing_can_be_put_into_a_run_that_has_not_begun(visit):
+def test_no_change_can_be_applied_to_a_run_that_has_not_started(visit):
     ask = visit().go("explore").tab("Break")
     assert not ask.enabled("intervene_run")
 
 
-def test_a_run_that_has_ended_trains_on_without_its_heads_at_the_stated_rate(visit):
+def test_a_finished_run_trains_on_without_a_head_at_the_stated_learning_rate(visit):
     ask = visit(steps=4, learning_rate=0.008).press("run_start").until("finished")
     run = ask.run
     ask.go("explore").tab("Break").stand(2).set("ablate_heads", ["dec 1 cross · head 2"])
-    assert run.view.interventions == NOTHING  # that is an answer, and the run stays as it is
+    assert run.view.interventions == NOTHING  # only the answer changes, not the run
     label = ask.at.button(key="intervene_run").label
     assert label == "Continue with these changes: 100 steps, learning rate up to 0.004"
     ask.press("intervene_run")
     moment = next(one for one in run.view.moments if one.kind == "intervention")
-    assert moment.step == 4  # it is the run's own model, whatever step is on the screen
+    assert moment.step == 4  # the run's last step, whatever step is on the screen
     assert ask.player["first"]["step"] is None  # LIVE
     ask.once(lambda: run.view.step == 104).until("finished")
     rates = run.view.metrics.column("learning_rate")[4:]
@@ -83,7 +83,7 @@ def test_a_run_that_has_ended_trains_on_without_its_heads_at_the_stated_rate(vis
     assert ask.errors == []
 
 
-def test_a_model_that_was_broken_in_training_is_shown_broken_on_the_left(visit):
+def test_a_head_switched_off_in_the_run_is_also_off_on_the_left(visit):
     ask = visit(steps=1000).set("step_size", 3).step()
     off = Interventions(ablated=(("decoder.0.cross", 0),))
     ask.run.intervene(off).result(10)

@@ -1,4 +1,4 @@
-"""Ask, Measure: every head in numbers, how they came about, and letters right by length and place."""
+"""Ask, Measure: the scores of every head, their curves, and letters right by word length and position."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def table(visitor):
 
 @pytest.mark.parametrize(("step", "measured"), [(30, 30), (0, 0), (27, 25), (24, 0)])
 def test_the_table_holds_the_newest_scores_at_the_step_on_the_screen(ask, step, measured):
-    """The truth is a model with the weights of the step at which they were measured."""
+    """The expected scores come from a model with the weights of the step of the measurement."""
     view, rows = ask.run.view, table(ask.stand(step))
     found = truth(ask, measured).head_scores
     assert list(rows.index) == [name.format(head) for name in NAMES.values() for head in (1, 2)]
@@ -49,12 +49,12 @@ def test_the_table_holds_the_newest_scores_at_the_step_on_the_screen(ask, step, 
                 if score in found[site]:
                     assert row[score] == pytest.approx(float(found[site][score][head]), abs=1e-5)
                 else:
-                    assert np.isnan(row[score])  # a decoder has no [EOS] to look at, say
+                    assert np.isnan(row[score])  # a decoder, for example, has no [EOS] to attend to
     assert ask.says(f"Scores at step {measured}, on up to 64 held-out examples, ")
 
 
 @pytest.mark.parametrize(("score", "sites"), [("mirror", 2), ("previous", 2), ("first", 3), ("entropy", 3)])
-def test_the_curves_are_the_score_of_every_head_whenever_it_was_measured(ask, score, sites):
+def test_the_curves_show_the_score_of_every_head_at_every_measurement(ask, score, sites):
     ask.set("measure_score", score)
     frames = [ask.run.view.frames.of_step(step) for step in (0, 25, 30)]
     shown = ask.drawn("score_curves_figure")
@@ -78,7 +78,7 @@ def test_the_step_on_the_screen_is_marked_on_the_curves(ask):
     assert (changing["shapes[0].visible"], changing["shapes[0].x0"]) == (True, 10)
 
 
-def test_letters_right_are_reported_by_length_of_the_word_and_place_in_it(revisit):
+def test_letters_right_are_reported_by_word_length_and_position(revisit):
     ask = revisit(width=32, letters=4, batch_size=32, steps=130, seed=3).go("explore").tab("Measure")
     for step in (130, 25):
         report = truth(ask, step).by_length
@@ -89,7 +89,7 @@ def test_letters_right_are_reported_by_length_of_the_word_and_place_in_it(revisi
         labels = shown.changing["yaxis.ticktext"]
         assert labels == [f"{n} (25)" for n in report.lengths]
         assert report.asked == (25,) * len(report.lengths)
-        assert report.lengths[-1] > 4  # also longer than anything trained on
+        assert report.lengths[-1] > 4  # also words longer than any in training
     assert 0 < np.nanmean(ask.stand(130).drawn("length_report_figure").arrays["0.z"]) < 1
 
 

@@ -1,4 +1,4 @@
-"""Ask, Spell: any word at any step, letter by letter; the truth is the snapshot loaded by itself."""
+"""Ask, Spell: any word at any step, letter by letter, compared with the snapshot loaded separately."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def columns(visitor):
 
 
 def tile(visitor, shape, layer, head):
-    """The map of one head in the picture of all, in which a cell is left free between two."""
+    """Return the map of one head from the figure of all heads, in which tiles are one cell apart."""
     rows, columns = (at * (n + 1) + np.arange(n) for at, n in zip((head, layer), shape, strict=True))
     return visitor.drawn("explore_strip_figure").arrays["0.z"][np.ix_(rows, columns)]
 
 
 def lit(visitor):
-    """The row in a frame on the map."""
+    """Return the row that is outlined on the map, if any."""
     shapes = visitor.drawn("explore_map_figure").layout["shapes"]
     rows = [shape["y0"] + 0.5 for shape in shapes if shape["line"]["color"] == colors.LIT]
     return rows[0] if rows else None
@@ -48,7 +48,7 @@ def table(visitor):
 
 @pytest.mark.parametrize("fed", ["forced", "free"])
 @pytest.mark.parametrize("kind", SITES)
-def test_the_maps_are_those_of_the_snapshot_for_the_word(ask, kind, fed):
+def test_the_maps_are_those_of_the_chosen_snapshot_and_word(ask, kind, fed):
     ask.fill({"explore_text": "ziggy", "kind": kind, "explore_input": fed}).stand(5)
     answer = truth(ask, 5).answer("ziggy")
     reading = answer.forced if fed == "forced" else answer.free
@@ -66,10 +66,10 @@ def test_the_maps_are_those_of_the_snapshot_for_the_word(ask, kind, fed):
     assert ask.says("The model of step **5** answers.")
 
 
-def test_free_running_reads_what_the_model_wrote_itself(ask):
+def test_free_running_reads_the_model_s_own_output(ask):
     ask.stand(5).fill({"explore_text": "ziggy", "kind": "decoder", "explore_input": "free"})
     answer = truth(ask, 5).answer("ziggy")
-    assert 3 < len(answer.free.tgt_tokens) != len(answer.forced.tgt_tokens)  # it is hardly trained
+    assert 3 < len(answer.free.tgt_tokens) != len(answer.forced.tgt_tokens)  # the model is hardly trained
     assert columns(ask) == list(answer.free.tgt_tokens)
     rows = [text.split(" → ")[1] for text in ask.drawn("explore_map_figure").layout["yaxis"]["ticktext"]]
     assert rows == list(answer.free.predicted)
@@ -105,7 +105,7 @@ def test_rollout_follows_attention_through_all_layers(ask):
     assert np.isnan(weights(ask)).tolist() == (~np.tri(4, dtype=bool)).tolist()  # the future stays blocked
 
 
-def test_the_lit_row_goes_on_and_back_and_begins_again(ask):
+def test_the_outlined_row_moves_forward_and_back_and_wraps_around(ask):
     ask.stand(5).set("explore_text", "cat")
     answer = truth(ask, 5).answer("cat")
     assert len(answer.free.tgt_tokens) > len(answer.forced.tgt_tokens) == 4
@@ -114,7 +114,7 @@ def test_the_lit_row_goes_on_and_back_and_begins_again(ask):
     for i in range(n + 1):
         at = i % n
         seen.append(lit(ask))
-        assert lit(ask) == (at if at < 4 else None)  # the right letters and the end are four rows
+        assert lit(ask) == (at if at < 4 else None)  # the map has four rows: three letters and the end
         lines = ask.drawn("explore_lines_figure").changing["shapes"]
         bold = {line["y0"] for line in lines if line["line"]["color"] == colors.LIT}
         assert bold == ({at} if at < 4 else set())
@@ -126,12 +126,12 @@ def test_the_lit_row_goes_on_and_back_and_begins_again(ask):
     ask.press("explore_back").press("explore_back")
     assert f"data-row='{n - 1}'" in table(ask)
     ask.press("explore_next").press("explore_next").set("explore_text", "dog")
-    assert lit(ask) == 0  # another word begins with its first letter
+    assert lit(ask) == 0  # a new word starts at its first letter
     assert ask.set("kind", "encoder").press("explore_next").errors == []
-    assert lit(ask) is None  # no row of the encoder writes
+    assert lit(ask) is None  # rows of the encoder write no letter
 
 
-def test_the_letters_stand_beside_the_right_ones(ask):
+def test_the_output_letters_are_shown_with_the_right_ones(ask):
     ask.stand(5).set("explore_text", "cat").press("explore_next")
     answer = truth(ask, 5).answer("cat")
     text = table(ask)
@@ -149,12 +149,12 @@ def test_the_letters_stand_beside_the_right_ones(ask):
         assert cells.startswith(expected)
 
 
-def test_the_bars_are_the_probabilities_of_the_letter_that_is_written(ask):
+def test_the_bars_show_the_probabilities_of_the_current_letter(ask):
     ask.set("explore_text", "cat").press("explore_next").stand(10)
     answer = truth(ask, 10).answer("cat")
     shown = ask.drawn("explore_bars_figure")
     names = ask.run.task.tgt_tokenizer.tokens(range(ask.run.task.tgt_tokenizer.size))
-    assert answer.free.tgt_tokens == ("[SOS]",)  # its own writing ends at once: there is nothing to come next
+    assert answer.free.tgt_tokens == ("[SOS]",)  # its own output ends at once: there is no next letter
     assert np.isnan([shown.arrays[f"{trace}.x"] for trace in (3, 4, 5)]).all()
     assert [shown.changing[f"annotations[{2 + panel}].visible"] for panel in (0, 1)] == [False, True]
     ask.set("explore_text", "ziggy").press("explore_next").stand(5)
@@ -171,7 +171,7 @@ def test_the_bars_are_the_probabilities_of_the_letter_that_is_written(ask):
 
 
 @pytest.mark.parametrize(("typed", "offer"), [("über", "uber"), ("猫", None), ("   ", None)])
-def test_a_word_that_cannot_be_asked_is_answered_in_place_and_the_last_one_stays(ask, typed, offer):
+def test_an_invalid_word_is_refused_in_place_and_the_last_valid_word_stays(ask, typed, offer):
     ask.set("explore_text", "zebra").press("explore_next")
     before = weights(ask)
     ask.set("explore_text", typed)
@@ -191,7 +191,7 @@ def test_a_word_that_cannot_be_asked_is_answered_in_place_and_the_last_one_stays
     assert ask.errors == []
 
 
-def test_a_step_whose_weights_are_gone_is_answered_by_the_nearest_which_is_named(visit):
+def test_a_step_without_a_snapshot_is_answered_by_the_nearest_snapshot_which_is_named(visit):
     ask = visit(**TWO_LAYERS).press("run_start").until("finished").go("explore").set("explore_text", "owl")
     before = tile(ask.stand(8), (4, 5), 1, 0)
     ask.run.thin_weights(3)
@@ -202,11 +202,11 @@ def test_a_step_whose_weights_are_gone_is_answered_by_the_nearest_which_is_named
         expected = truth(ask, nearest).answer("owl").forced.maps["decoder.1.cross"][0]
         np.testing.assert_allclose(tile(ask, expected.shape, 1, 0), expected, atol=1e-4)
         assert f"step {nearest}" in ask.drawn("explore_map_figure").changing["title.text"]
-        assert np.abs(expected - before).max() > 1e-3  # what was asked of step 8 itself is over
+        assert np.abs(expected - before).max() > 1e-3  # not the earlier answer of step 8 itself
 
 
 @pytest.mark.parametrize("step", [400, 10**8])
-def test_a_step_beyond_the_run_is_answered_by_the_last_and_says_so(ask, step):
+def test_a_step_beyond_the_run_is_answered_by_the_last_step_with_a_note(ask, step):
     ask.stand(step)
     assert ask.says("The run is at step 22: the model of step **22** answers.")
 

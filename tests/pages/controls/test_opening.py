@@ -1,4 +1,4 @@
-"""The page as it opens: ready to use, untrained, and with every control that is promised."""
+"""The page as it opens: ready to use, untrained, and with all controls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COMMANDS = {"run_start", "run_step", "step_size", "run_reset"}
 
 
 def count_runs(monkeypatch):
-    """A list that grows whenever the script of a page is run."""
+    """Return a list that grows by one entry each time the script of a page runs."""
     runs = []
     style = styles.style
     monkeypatch.setattr(styles, "style", lambda: runs.append(1) or style())
@@ -23,7 +23,7 @@ def count_runs(monkeypatch):
 
 @pytest.fixture
 def opened(visit):
-    """The app without any setting in the link."""
+    """The app, opened from a link without settings."""
     return visit({})
 
 
@@ -45,7 +45,7 @@ def test_the_opened_page_is_idle_and_shows_the_untrained_model(opened):
     assert opened.errors == []
 
 
-def test_every_control_that_is_promised_is_there_with_a_help_text(opened):
+def test_every_control_is_on_the_page_and_has_a_help_text(opened):
     assert opened.keys >= SETTINGS | TRAINING | COMMANDS | {"own_word", "add_word"}
     assert not opened.keys & {"run_pause", "run_stop", "run_continue"}  # nothing trains, nothing has ended
     assert opened.enabled("run_start")
@@ -59,7 +59,7 @@ def test_every_control_that_is_promised_is_there_with_a_help_text(opened):
     assert opened.at.number_input(key="layers_encoder").proto.help == "Layers that read the word, 1 to 12."
 
 
-def test_a_task_that_works_is_chosen_with_the_settings_of_the_default_preset(opened):
+def test_a_new_page_has_the_task_and_settings_of_the_default_preset(opened):
     values = {key: opened.value(key) for key in SETTINGS | {"learning_rate", "goal", "pace"}}
     assert values == {
         "preset": "Reverse words",
@@ -94,7 +94,7 @@ def test_opening_a_page_runs_its_script_once(visit, revisit, monkeypatch, page, 
     assert not fresh.exception
 
 
-def test_what_is_chosen_in_the_player_and_the_keys_of_a_browser_run_the_page_once_each(revisit, monkeypatch):
+def test_a_choice_in_the_player_and_the_keys_of_a_browser_run_the_page_once_each(revisit, monkeypatch):
     visitor = revisit()
     runs = count_runs(monkeypatch)
     visitor.choose(word="cat", step=1)
@@ -103,10 +103,10 @@ def test_what_is_chosen_in_the_player_and_the_keys_of_a_browser_run_the_page_onc
     assert len(runs) == 2
 
 
-def test_a_run_in_another_state_than_the_page_was_drawn_for_runs_the_whole_page_once_more(visit, monkeypatch):
+def test_a_changed_state_of_the_run_runs_the_whole_page_once_more(visit, monkeypatch):
     visitor = visit()
     runs = count_runs(monkeypatch)
     visitor.send("player", "changed", "training")
-    assert len(runs) == 2  # for what was sent, and once more
+    assert len(runs) == 2  # once for the message, and once more for the state
     visitor.look()
     assert len(runs) == 3

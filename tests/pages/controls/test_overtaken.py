@@ -1,4 +1,4 @@
-"""A click that leads to another page before this one could do what was asked: it is done there, and once."""
+"""Requests interrupted by a click to another page are carried out there, and only once."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ ELSEWHERE = ("explore", "anatomy", "data")
 
 
 def broken_off(visitor, **asked):
-    """The callback has noted what is asked, and Streamlit breaks the page off for the next click."""
+    """Store requests as if Streamlit had interrupted the page right after the callback noted them."""
     visitor.at.session_state["asked"] = asked
     return visitor
 
 
 @pytest.mark.parametrize("page", ELSEWHERE)
-def test_start_is_done_on_the_page_that_the_next_click_led_to_and_once(visit, page):
+def test_start_is_carried_out_once_on_the_page_that_the_next_click_opens(visit, page):
     visitor = visit(steps=6)
     broken_off(visitor, start=None).go(page)
     visitor.until("finished")
@@ -25,7 +25,7 @@ def test_start_is_done_on_the_page_that_the_next_click_led_to_and_once(visit, pa
     assert [key for key in visitor.keys if key.startswith("show_")] == [f"show_{run.id}"]
 
 
-def test_a_start_with_other_settings_is_of_those_and_leaves_the_run_alone(visit):
+def test_start_after_a_change_of_settings_uses_them_and_leaves_the_first_run_unchanged(visit):
     visitor = visit(steps=6).press("run_start").until("finished")
     first = visitor.run
     visitor.set("steps", 7)
@@ -34,7 +34,7 @@ def test_a_start_with_other_settings_is_of_those_and_leaves_the_run_alone(visit)
     assert (first.view.step, visitor.run.view.step) == (6, 7)
 
 
-def test_a_typed_word_is_tracked_though_another_page_came_first(visit):
+def test_a_typed_word_is_tracked_even_if_another_page_opens_first(visit):
     visitor = visit(steps=6).press("run_start").until("finished")
     broken_off(visitor, add_word="pear").go("explore")
     visitor.once(lambda: "pear" in visitor.run.words)
@@ -42,8 +42,8 @@ def test_a_typed_word_is_tracked_though_another_page_came_first(visit):
     assert visitor.run.words.count("pear") == 1
 
 
-def test_a_reload_that_overtakes_the_key_of_a_run_leaves_it_to_its_owner(visit):
-    """The browser had the key of the untrained model before Start."""
+def test_a_reload_before_the_browser_has_the_key_of_a_run_keeps_its_owner(visit):
+    """The browser still has the key of the untrained model from before Start."""
     visitor = visit(steps=100_000, pace="1 steps/s")
     draft = visitor.run.id
     token = visitor.value("tokens")[draft]
@@ -51,7 +51,7 @@ def test_a_reload_that_overtakes_the_key_of_a_run_leaves_it_to_its_owner(visit):
     again = visitor.__class__({}, {})
     assert again.run.id != draft
     again.send("keyring", "found", [[], "", [draft, "x" * 22]])
-    assert again.run.id != draft  # another's token opens nothing
+    assert again.run.id != draft  # a wrong token opens nothing
     again.send("keyring", "found", [[], "", [draft, token]])
     assert again.run.id == draft
     again.press("run_stop").until("stopped")
@@ -59,13 +59,13 @@ def test_a_reload_that_overtakes_the_key_of_a_run_leaves_it_to_its_owner(visit):
 
 @pytest.fixture
 def broken(visit):
-    """The tab Break of a run that stands still."""
+    """The Break tab of a paused run."""
     visitor = visit(steps=1000).set("step_size", 5).step()
     return visitor.go("explore").tab("Break").fill({"explore_text": "owl", "kind": "cross"})
 
 
 def overtaking(visitor, *keys, page="train"):
-    """Press buttons, and a link to another page before anything of that is done."""
+    """Press buttons, then open another page before any of their requests is carried out."""
     for key in keys:
         visitor.at.button(key=key).click()
     return visitor.go(page)
@@ -76,7 +76,7 @@ def blocked(visitor):
 
 
 @pytest.mark.parametrize("page", ["train", "data"])
-def test_all_that_break_is_asked_is_done_though_another_page_came_first_and_once(broken, page):
+def test_requests_on_break_are_carried_out_once_even_if_another_page_opens_first(broken, page):
     overtaking(broken, "ablate_others", "block_add", page=page)
     for _ in range(2):
         broken.go(page).go("explore").tab("Break")
@@ -87,7 +87,7 @@ def test_all_that_break_is_asked_is_done_though_another_page_came_first_and_once
     assert broken.errors == []
 
 
-def test_a_look_is_blocked_of_the_word_it_was_pressed_for_and_not_of_one_chosen_since(broken):
+def test_a_block_applies_to_the_word_it_was_pressed_for_and_not_to_one_chosen_later(broken):
     overtaking(broken, "block_add").choose(word="banana")
     assert blocked(broken.go("explore").tab("Break")) == []
     assert blocked(broken.set("explore_text", "owl")) == ["unblock_0"]

@@ -1,4 +1,4 @@
-"""From Start to the end: each command does what it says, and the page shows what happened."""
+"""The commands of a run from Start to its end, and how the page shows them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_buttons_follow_the_state_of_the_run(visit, slow):
     assert f"Stopped at step {visitor.run.view.step:,}." in visitor.headline
 
 
-def test_what_a_run_is_told_is_done_though_the_next_click_leads_to_another_page(visit, slow):
+def test_a_command_takes_effect_even_if_the_next_click_opens_another_page(visit, slow):
     visitor = visit(slow).press("run_start").until("training")
 
     def leave_with(key, state):
@@ -63,7 +63,7 @@ def test_what_a_run_is_told_is_done_though_the_next_click_leads_to_another_page(
     visitor.press("run_stop")
 
 
-def test_step_takes_as_many_steps_as_the_box_says_and_every_one_is_recorded(visit, trained_alone):
+def test_step_takes_the_number_of_steps_in_the_box_and_records_each(visit, trained_alone):
     visitor = visit(steps=50).set("step_size", 3).step()
     assert visitor.run.view.step == 3
     assert visitor.run.view.frames.steps == (0, 1, 2, 3)
@@ -72,13 +72,13 @@ def test_step_takes_as_many_steps_as_the_box_says_and_every_one_is_recorded(visi
     assert losses(visitor) == trained_alone(visitor.run.config, 4)
 
 
-def test_a_number_of_steps_that_cannot_be_taken_is_refused_in_place(visit):
+def test_an_impossible_number_of_steps_is_refused_in_place(visit):
     visitor = visit().set("step_size", -1).press("run_step")
     assert visitor.errors == ["-1 steps are not possible; choose from 1 to 100,000."]
     assert visitor.run.view.step == 0
 
 
-def test_the_pace_holds_from_the_start_and_can_be_changed_while_it_trains(visit, slow):
+def test_the_pace_applies_from_the_start_and_can_be_changed_during_training(visit, slow):
     visitor = visit(slow).press("run_start").until("training")
     assert visitor.run.view.pace == 1.0
     assert "pace 1 steps/s" in visitor.status
@@ -87,9 +87,9 @@ def test_the_pace_holds_from_the_start_and_can_be_changed_while_it_trains(visit,
     assert "pace" not in visitor.status
 
 
-def test_a_run_that_has_ended_goes_on_at_a_stated_rate(visit):
+def test_a_finished_run_continues_at_a_stated_learning_rate(visit):
     visitor = visit().press("run_start").until("finished")
-    assert visitor.value("continue_rate") == 0.0025  # half of what it was
+    assert visitor.value("continue_rate") == 0.0025  # half of the previous rate
     visitor.fill({"continue_steps": 4, "continue_rate": 0.001}).press("run_continue")
     visitor.once(lambda: visitor.run.view.step == 7).until("finished")
     assert "step 7 / 7" in visitor.status
@@ -103,7 +103,7 @@ def test_a_run_that_has_ended_goes_on_at_a_stated_rate(visit):
     assert visitor.run.view.state == "finished"
 
 
-def test_editing_settings_in_mid_run_touches_nothing_and_lists_what_differs(visit, long, trained_alone):
+def test_editing_settings_during_a_run_changes_nothing_and_lists_the_differences(visit, long, trained_alone):
     visitor = visit(long).set("step_size", 3).step()
     config = visitor.run.config
     visitor.fill({"width": 16, "learning_rate": 0.5, "seed": 3})
@@ -120,7 +120,7 @@ def test_editing_settings_in_mid_run_touches_nothing_and_lists_what_differs(visi
     assert not visitor.says("**Changed:**")
 
 
-def test_what_is_paused_goes_on_though_settings_were_changed_meanwhile(visit, long):
+def test_a_paused_run_can_resume_after_settings_were_changed(visit, long):
     visitor = visit(long).step()
     run = visitor.run
     assert visitor.at.button(key="run_start").label == "Resume"
@@ -132,7 +132,7 @@ def test_what_is_paused_goes_on_though_settings_were_changed_meanwhile(visit, lo
     visitor.press("run_stop")
 
 
-def test_an_impossible_edit_in_mid_run_is_answered_and_the_run_goes_on(visit, slow):
+def test_an_impossible_setting_during_a_run_is_refused_and_the_run_continues(visit, slow):
     visitor = visit(slow).press("run_start").until("training")
     run, step = visitor.run, visitor.run.view.step
     visitor.set("heads", 3)
@@ -143,7 +143,7 @@ def test_an_impossible_edit_in_mid_run_is_answered_and_the_run_goes_on(visit, sl
     assert run.view.state == "training"
 
 
-def test_the_learning_rate_can_be_applied_in_mid_run(visit, long, trained_alone):
+def test_the_learning_rate_can_be_changed_during_a_run(visit, long, trained_alone):
     visitor = visit(long).set("step_size", 3).step()
     assert "run_learning_rate" not in visitor.keys
     visitor.set("learning_rate", 0.5)
@@ -151,15 +151,15 @@ def test_the_learning_rate_can_be_applied_in_mid_run(visit, long, trained_alone)
     visitor.press("run_learning_rate").once(lambda: visitor.run.view.learning_rate == 0.5)
     visitor.step()
     config, rates = visitor.run.config, visitor.run.view.metrics.column("learning_rate")
-    # The fourth loss is of what three steps had learned.
+    # The fourth loss is that of the weights after three steps.
     assert losses(visitor)[:4] == trained_alone(config, 4)
     assert losses(visitor)[4:] != trained_alone(config, 6)[4:]
-    rise = rates[2] / 3  # of the warm-up
+    rise = rates[2] / 3  # one step of the warm-up
     np.testing.assert_allclose(rates[:3], [rise, 2 * rise, 3 * rise], rtol=1e-6)
     np.testing.assert_allclose(rates[3:], [400 * rise, 500 * rise, 600 * rise], rtol=1e-6)
 
 
-def test_a_new_run_leaves_the_old_one_alone_and_draws_it_as_a_ghost(visit, long, trained_alone):
+def test_a_new_run_leaves_the_old_one_unchanged_and_draws_its_losses_as_a_ghost(visit, long, trained_alone):
     visitor = visit(long).set("step_size", 3).step()
     old = visitor.run
     visitor.fill({"seed": 4, "steps": 5}).press("run_start")

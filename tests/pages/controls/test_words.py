@@ -1,4 +1,4 @@
-"""Words: chosen from the probes or typed, and answered in place where they cannot be asked."""
+"""Words: chosen from the tracked words or typed; invalid words are refused in place."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ def appears(visitor, word):
     return visitor.once(lambda: word in [probe.text for probe in visitor.run.view.frame.probes])
 
 
-def test_the_chosen_word_is_the_one_that_is_shown(visit):
+def test_the_chosen_word_is_shown(visit):
     visitor = visit()
     assert visitor.value("word") == shown(visitor) == "banana"
     visitor.choose(word="cat")
     assert visitor.value("word") == shown(visitor) == "cat"
 
 
-def test_a_typed_word_is_lower_cased_and_becomes_the_one_that_is_shown(visit):
+def test_a_typed_word_is_lower_cased_and_shown(visit):
     word = "zebra"
     visitor = appears(ask(visit(), "  Zebra"), word)
     assert visitor.errors == []
     assert visitor.value("word") == word
-    assert visitor.value("own_word") == ""  # the box is ready for the next one
+    assert visitor.value("own_word") == ""  # the box is ready for the next word
     assert shown(visitor) == word
     assert visitor.run.view.frame.step == 0  # without a step of training
 
@@ -44,7 +44,7 @@ def test_a_typed_word_is_lower_cased_and_becomes_the_one_that_is_shown(visit):
         ("   ", "The word is empty; type one, such as banana."),
     ],
 )
-def test_a_word_that_cannot_be_asked_is_answered_in_place_and_stays_to_be_mended(visit, typed, message):
+def test_an_invalid_word_is_refused_in_place_and_stays_in_the_box(visit, typed, message):
     visitor = ask(visit(), typed)
     assert visitor.errors == [message]
     assert visitor.value("own_word") == typed
@@ -55,7 +55,7 @@ def test_a_word_that_cannot_be_asked_is_answered_in_place_and_stays_to_be_mended
     assert ask(visitor, "owl").errors == []
 
 
-def test_what_was_wrong_with_a_word_goes_with_the_word(visit):
+def test_the_error_about_a_word_disappears_with_the_word(visit):
     visitor = ask(visit(), "caf3")
     assert visitor.errors == ["Only the letters a to z are in the alphabet, not “3”. Try caf."]
     assert visitor.set("own_word", "").errors == []
@@ -63,7 +63,7 @@ def test_what_was_wrong_with_a_word_goes_with_the_word(visit):
     assert visitor.go("masks").errors == []
 
 
-def test_the_chosen_word_is_removed_and_the_last_one_cannot_be(visit):
+def test_the_chosen_word_can_be_removed_unless_it_is_the_last(visit):
     visitor = visit()
     visitor.choose(word="kayak").press("drop_word")
     assert [question.text for question in visitor.run.questions] == ["banana", "cat"]
@@ -73,13 +73,13 @@ def test_the_chosen_word_is_removed_and_the_last_one_cannot_be(visit):
     assert visitor.at.button(key="drop_word").disabled
 
 
-def test_who_watches_adds_and_removes_no_word(visit):
+def test_a_viewer_cannot_add_or_remove_words(visit):
     owner = visit().press("run_start").until("finished")
     guest = visit({"run": owner.run.id})
     assert not guest.keys & {"own_word", "add_word", "drop_word"}
 
 
-def test_a_word_may_be_asked_in_any_state_and_no_step_is_lost_to_it(visit, slow, trained_alone):
+def test_a_word_can_be_added_in_any_state_without_changing_the_training(visit, slow, trained_alone):
     visitor = visit(slow).set("step_size", 2).step()
     assert visitor.run.view.step == 2
     appears(ask(visitor, "owl"), "owl")
@@ -91,7 +91,7 @@ def test_a_word_may_be_asked_in_any_state_and_no_step_is_lost_to_it(visit, slow,
     assert visitor.run.view.metrics.column("loss").tolist() == trained_alone(visitor.run.config, 2)
 
 
-def test_a_word_that_is_known_already_is_chosen_and_not_asked_twice(visit):
+def test_a_word_that_is_tracked_already_is_chosen_and_not_added_twice(visit):
     visitor = ask(visit(), "CAT")
     assert visitor.value("word") == "cat"
     assert [question.text for question in visitor.run.questions] == ["banana", "kayak", "cat"]

@@ -1,4 +1,4 @@
-"""The formula below the picture of the model: of the cell that is kept, whoever names it."""
+"""The formula below the picture of the model, for the cell kept by a click or a link."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LINK = "decoder.0.cross~1~2~4~weights"
 
 @pytest.fixture
 def inside(revisit):
-    """Look inside, of a run that has finished its 25 steps."""
+    """The Look inside page of a finished run of 25 steps."""
     return revisit(steps=25).go("anatomy")
 
 
@@ -25,11 +25,11 @@ def keep(visitor, how=None, **cell):
 
 
 def result(visitor):
-    """The number that the formula ends with."""
+    """Return the number at the end of the formula."""
     return float(re.findall(r"-?\d+\.?\d*", formulas(visitor)[1].replace("{,}", ""))[-1])
 
 
-def test_a_kept_cell_is_explained_with_the_models_own_number_and_stands_in_the_link(inside):
+def test_a_kept_cell_is_explained_with_the_number_of_the_model_and_is_in_the_link(inside):
     assert formulas(inside) == []
     for step in (25, 4):
         keep(inside.stand(step))
@@ -39,12 +39,12 @@ def test_a_kept_cell_is_explained_with_the_models_own_number_and_stands_in_the_l
         assert result(inside) == pytest.approx(weight, abs=2e-3)
         assert inside.says(f"model of step {step}. The softmax makes each row of scores a row of weights")
     assert inside.link["box"] == LINK
-    inside.send("player", "cell", {"how": {}})  # let go
+    inside.send("player", "cell", {"how": {}})  # release the cell
     assert formulas(inside) == []
     assert "box" not in inside.link
 
 
-def test_a_link_to_a_cell_opens_it_for_someone_else_and_elsewhere_it_stays(inside):
+def test_a_link_to_a_cell_opens_it_for_another_visitor_and_it_stays_open_across_pages(inside):
     keep(inside.stand(25))
     guest = inside.__class__(inside.link, {}, "anatomy")
     assert formulas(guest) == formulas(inside)
@@ -53,7 +53,7 @@ def test_a_link_to_a_cell_opens_it_for_someone_else_and_elsewhere_it_stays(insid
     assert formulas(guest) == formulas(inside)
 
 
-def test_what_is_arranged_in_another_way_is_explained_so_and_the_page_says_no_more_than_that(inside):
+def test_another_arrangement_changes_the_formula_and_its_result_until_it_is_undone(inside):
     keep(inside, table="scale", box="encoder.0")
     trained = result(inside)
     keep(inside, {"score_scale": "sqrt_d_model"}, table="scale", box="encoder.0")
@@ -71,7 +71,7 @@ def test_what_is_arranged_in_another_way_is_explained_so_and_the_page_says_no_mo
         ({"score_scale": 7}, None),
     ],
 )
-def test_nothing_else_can_be_arranged_whoever_asks_for_it(inside, how, refused):
+def test_an_invalid_arrangement_is_refused_or_ignored(inside, how, refused):
     keep(inside)
     before = formulas(inside)
     keep(inside, how)
@@ -88,7 +88,7 @@ def test_nothing_else_can_be_arranged_whoever_asks_for_it(inside, how, refused):
         {"box": "encoder.0.feed_forward"},
     ],
 )
-def test_a_cell_that_this_model_does_not_have_is_refused_in_words(inside, cell):
+def test_a_cell_that_this_model_does_not_have_is_refused_with_a_message(inside, cell):
     keep(inside, **cell)
     (said,) = inside.errors
     assert said.startswith(f"This model has no {cell.get('table', 'weights')!r} in ")
@@ -96,7 +96,7 @@ def test_a_cell_that_this_model_does_not_have_is_refused_in_words(inside, cell):
     assert formulas(inside) == []
 
 
-def test_rows_and_heads_beyond_the_last_mean_the_last(inside):
+def test_rows_and_heads_beyond_the_last_are_read_as_the_last(inside):
     keep(inside, head=99, row=99_999, column=-3)
     assert formulas(inside)[1].startswith("w_{7,1} = ")  # six letters and [EOS]
 
@@ -122,7 +122,7 @@ def test_a_forged_link_opens_nothing(inside, forged):
     assert "box" not in guest.link
 
 
-def test_a_cell_of_a_map_on_watch_opens_here(inside):
+def test_a_click_on_a_map_on_watch_opens_its_cell_on_look_inside(inside):
     watch = inside.go("train")
     at = {"at": {"kind": "cross"}, "head": ["decoder.0.cross", 1], "point": [2, 4]}
     assert formulas(watch.send("player", "cell", at).go("anatomy"))[1].startswith("w_{3,5} = ")

@@ -1,4 +1,4 @@
-"""The Masks page: the attention that is opened in its batch, and masks that can be switched."""
+"""The Masks page: one attention in its batch, and masks that can be switched on and off."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def keep(visitor, row, column, box="decoder.0.self"):
 
 @pytest.fixture
 def masks(visit):
-    """The Masks page of an untrained model whose probes are banana, kayak and cat."""
+    """The Masks page of an untrained model that tracks banana, kayak and cat."""
     return visit().go("masks")
 
 
@@ -34,7 +34,7 @@ def test_the_page_opens_on_the_shortest_word_and_the_attention_that_has_both_mas
     assert batch.count("[PAD]") == 4 + 5 + 7  # of banana, kayak and cat; playground is as long as strawberry
 
 
-def test_the_masks_are_those_of_the_run_that_is_being_watched(visit, long):
+def test_the_masks_page_shows_the_run_on_watch(visit, long):
     visitor = visit(long, seed=6).set("step_size", 2).step()
     run = visitor.run
     visitor.go("masks")
@@ -51,7 +51,7 @@ def test_a_typed_word_joins_the_batch_and_a_longer_one_adds_padding_to_the_other
     assert "causal and padding mask" in formulas(visitor)[1]
 
 
-def test_the_masks_page_needs_no_visit_of_the_watch_page_and_trains_by_itself(visit):
+def test_the_masks_page_can_train_a_run_without_a_visit_to_the_watch_page(visit):
     masks = visit({}, page="masks")
     assert masks.run.view.state == "idle"
     masks.press("run_start")
@@ -59,7 +59,7 @@ def test_the_masks_page_needs_no_visit_of_the_watch_page_and_trains_by_itself(vi
     masks.press("run_stop").until("stopped")
 
 
-def test_without_the_causal_mask_rows_look_ahead_and_the_switch_is_pinned(masks):
+def test_without_the_causal_mask_rows_attend_ahead_and_the_switch_is_recorded_as_a_moment(masks):
     keep(masks.set("word", "banana"), row=0, column=6)
     assert "blocked: causal mask" in formulas(masks)[1]
     masks.set("mask_causal_on", False)
@@ -77,7 +77,7 @@ def test_without_the_causal_mask_rows_look_ahead_and_the_switch_is_pinned(masks)
     ]
 
 
-def test_without_the_padding_mask_pad_columns_have_weight_and_the_page_says_how_much(masks):
+def test_without_the_padding_mask_pad_columns_have_weight_and_the_page_shows_how_much(masks):
     keep(masks.set("word", "cat"), box="decoder.0.cross", row=0, column=5)
     assert "blocked: padding mask" in formulas(masks)[1]
     masks.set("mask_padding_on", False)
@@ -89,12 +89,12 @@ def test_without_the_padding_mask_pad_columns_have_weight_and_the_page_says_how_
     assert f"[PAD] gets {np.mean(shares):.0%} of all attention, and {np.max(shares):.0%} of that of" in said
 
 
-def test_a_mask_is_switched_though_the_next_click_leads_to_another_page(masks):
+def test_a_mask_is_switched_even_if_the_next_click_opens_another_page(masks):
     masks.at.toggle(key="mask_padding_on").set_value(False)
     masks.go("explore").once(lambda: masks.run.view.masks == {"causal": True, "padding": False})
 
 
-def test_a_mask_is_switched_in_the_middle_of_a_run_which_then_goes_on(visit, long):
+def test_a_mask_can_be_switched_during_a_run_which_then_continues(visit, long):
     visitor = visit(long).press("run_start").go("masks")
     visitor.once(lambda: visitor.run.view.step >= 30)
     visitor.set("mask_causal_on", False)
@@ -113,11 +113,11 @@ def test_a_mask_is_switched_in_the_middle_of_a_run_which_then_goes_on(visit, lon
 
 @pytest.fixture
 def ended(visit):
-    """Masks, of a run that has ended."""
+    """The Masks page of a finished run."""
     return visit().press("run_start").until("finished").go("masks")
 
 
-def test_a_switch_leaves_a_run_that_has_ended_as_it_is_and_start_races_one_as_the_switches_say(ended):
+def test_a_switch_leaves_a_finished_run_unchanged_and_a_race_trains_a_run_with_the_switched_masks(ended):
     first = ended.run
     words = ended.texts
     ended.set("mask_causal_on", False)
@@ -136,7 +136,7 @@ def test_a_switch_leaves_a_run_that_has_ended_as_it_is_and_start_races_one_as_th
     assert second.view.moments == first.view.moments == ()
 
 
-def test_a_run_that_trains_with_a_mask_switched_later_says_that_this_is_not_the_lesson(visit, long):
+def test_a_mask_switched_during_training_is_reported_and_a_new_run_has_it_from_the_start(visit, long):
     visitor = visit(long).set("step_size", 4).step().go("masks")
     visitor.set("mask_causal_on", False)
     visitor.once(lambda: not visitor.run.view.masks["causal"])
@@ -149,7 +149,7 @@ def test_a_run_that_trains_with_a_mask_switched_later_says_that_this_is_not_the_
     visitor.press("run_stop")
 
 
-def test_an_encoder_alone_can_be_given_a_causal_mask(visit):
+def test_an_encoder_only_model_can_be_given_a_causal_mask(visit):
     visitor = visit(topology="encoder-only").go("masks")
     assert visitor.value("mask_causal_on") is False
     visitor.set("mask_causal_on", True)

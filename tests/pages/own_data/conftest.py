@@ -1,4 +1,4 @@
-"""The page Your data as a visitor opens it, and pairs to bring there."""
+"""The Your data page, and pairs to upload there."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TSV = "\n".join("\t".join(pair) for pair in PAIRS)
 
 @pytest.fixture
 def data(visit):
-    """Opens the page by a link with these settings."""
+    """Open the page from a link with these settings."""
 
     def opened(**link):
         return visit(**link).go("data")
@@ -32,7 +32,7 @@ def data(visit):
 
 @pytest.fixture
 def bring(data):
-    """The page with these files uploaded, or a text pasted."""
+    """Open the page with these files uploaded or a text pasted."""
 
     def uploaded(*files, text=None, **link):
         visitor = data(**link, task="pairs")
@@ -52,7 +52,7 @@ def paste(visitor, text):
 
 
 def examples(visitor, key):
-    """The pairs of a list, without the signs of Markdown and without their patterns."""
+    """Return the pairs of a list, without Markdown signs and without their patterns."""
     rows = []
     for option in visitor.at.radio(key=key).options:
         source, target = re.match(r"(.*?) → \*\*(.*?)\*\*", option).groups()

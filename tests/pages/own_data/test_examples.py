@@ -1,4 +1,4 @@
-"""Examples of a task: the lists, their pictures, and one selection with Watch."""
+"""Examples of a task: the lists, their figures, and the settings shared with Watch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def choose(visitor, key, row):
     return visitor.look()
 
 
-def test_the_page_opens_with_right_examples_of_the_task_that_watch_has(data):
+def test_the_page_opens_with_correct_examples_of_the_task_on_watch(data):
     page = data()
     assert page.value("task") == "reverse"
     for key, held_out, n in (("data_trained", False, 12), ("data_held_out", True, 6)):
@@ -29,7 +29,7 @@ def test_the_page_opens_with_right_examples_of_the_task_that_watch_has(data):
             assert is_held_out(word) == held_out
 
 
-def test_others_are_drawn_on_request_and_stay_until_then(visit):
+def test_other_examples_are_drawn_only_on_request(visit):
     page = visit({"task": "dates"}, page="data")
     assert page.says("English dates, written as")
     before = examples(page, "data_trained"), examples(page, "data_held_out")
@@ -41,14 +41,14 @@ def test_others_are_drawn_on_request_and_stay_until_then(visit):
 
 
 def joined(drawn):
-    """The tokens of a drawn alignment: for each of the answer those that it is joined to."""
+    """Return question tokens, answer tokens, and for each answer token the positions it is joined to."""
     below, above = ([re.sub("<.*?>", "", text) for text in trace["text"]] for trace in drawn.data[:2])
     visible = [shape["opacity"] > 0 for shape in drawn.layout["shapes"]]
     n = len(above)
     return above, below, [[i for i in range(n) if visible[row * n + i]] for row in range(len(below))]
 
 
-def test_one_example_of_both_lists_is_chosen_and_its_letters_are_joined_to_their_mirrors(data):
+def test_one_example_is_chosen_across_both_lists_and_its_letters_are_joined_to_their_mirrors(data):
     page = data()
     for key, other, row in (("data_held_out", "data_trained", 2), ("data_trained", "data_held_out", 3)):
         choose(page, key, row)
@@ -60,7 +60,7 @@ def test_one_example_of_both_lists_is_chosen_and_its_letters_are_joined_to_their
         assert lines == [[len(word) - 1 - i] for i in range(len(word))]
 
 
-def test_the_alignment_is_drawn_in_the_tokens_that_are_chosen(data):
+def test_the_alignment_is_drawn_in_the_chosen_kind_of_tokens(data):
     page = data(task="en-fr").set("tokenizer_kind", "characters")
     above, below, _ = joined(page.drawn("data_alignment_figure"))
     assert all(len(token) == 1 for token in above + below)
@@ -76,11 +76,11 @@ def test_the_alignment_is_drawn_in_the_tokens_that_are_chosen(data):
         ("pairs", "source"),
     ],
 )
-def test_each_task_says_what_is_held_out(task, kept_back):
+def test_each_task_states_what_is_held_out(task, kept_back):
     assert kept_back in lists.held_out(TrainConfig(task=task))
 
 
-def test_the_patterns_of_a_grammar_stand_with_what_each_shows_and_go_from_page_to_page(data):
+def test_the_patterns_of_a_grammar_are_explained_and_the_choice_is_kept_from_page_to_page(data):
     page = data(task="en-fr")
     for name, look_for in PATTERNS["en-fr"].items():
         assert page.says(f"**{name}** (")
@@ -97,20 +97,20 @@ def test_the_patterns_of_a_grammar_stand_with_what_each_shows_and_go_from_page_t
 def test_the_bars_count_every_example_once(data):
     drawn = data().drawn("data_lengths_figure")
     assert [sum(trace["y"]) for trace in drawn.data] == [1000, 1000]
-    assert drawn.data[0]["y"] == drawn.data[1]["y"]  # a reversed word is as long
-    assert len(drawn.data[0]["x"]) == 6  # letters of the longest
+    assert drawn.data[0]["y"] == drawn.data[1]["y"]  # a reversed word has the same length
+    assert len(drawn.data[0]["x"]) == 6  # one bar per length, up to the longest word
 
 
-def test_what_is_chosen_here_is_chosen_on_watch_and_stays(data):
+def test_a_setting_chosen_here_is_chosen_on_watch_and_kept(data):
     page = data(task="caesar")
     page.set("shift", 5).go("train")
     assert (page.value("task"), page.value("shift")) == ("caesar", 5)
     page.set("shift", 6).go("data")
     assert page.value("shift") == 6
-    assert page.value("width") == 8  # of Watch alone, and still as the link had it
+    assert page.value("width") == 8  # a setting of Watch only, still as in the link
 
 
-def test_what_cannot_be_is_answered_in_place_and_examples_are_shown_all_the_same(data):
+def test_an_impossible_setting_is_refused_in_place_and_examples_are_still_shown(data):
     page = data(task="dates", topology="encoder-only")
     assert len(page.errors) == 1
     assert "encoder-only" in page.errors[0]

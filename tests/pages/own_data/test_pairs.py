@@ -1,4 +1,4 @@
-"""The user's own pairs: uploaded, capped, trained on, and seen by nobody else."""
+"""The user's own pairs: uploaded, limited, trained on, and hidden from other visitors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.pages.own_data.conftest import PAIRS, TSV, examples, paste, upload
 PICTURE = "picture.png", b"\x89PNG\r\n\x1a\n\0\0"
 
 
-def test_whatever_the_task_is_the_upload_stands_there_and_what_is_uploaded_is_the_task(data):
+def test_pairs_can_be_uploaded_on_any_task_and_become_the_task(data):
     page = data(task="dates")
     assert page.at.file_uploader(key="pairs_upload").accept_multiple_files
     assert page.value("task") == "dates"
@@ -37,14 +37,14 @@ def test_pasted_pairs_are_counted_and_become_the_examples(bring):
     assert page.says("No gold alignment is known")
 
 
-def test_the_newest_of_the_uploaded_files_are_read_as_two_sides_or_by_itself(bring):
+def test_the_newest_uploads_are_read_as_two_aligned_files_or_as_one_file(bring):
     page = bring(("both.tsv", TSV.encode()))
     assert page.says("“both.tsv”")
     digest = page.value("own_data").pairs.digest
     sides = ["\n".join(side).encode() for side in zip(*PAIRS, strict=True)]
     upload(page, ("a.en", sides[0]), ("a.fr", sides[1]))
     assert page.says("two aligned files**, “a.en” and “a.fr”")
-    assert page.value("own_data").pairs.digest == digest  # the same pairs by another way
+    assert page.value("own_data").pairs.digest == digest  # the same pairs, from two files
     newest = "\n".join(TSV.splitlines()[:120]).encode()
     upload(page, ("both.tsv", TSV.encode()), ("newest.tsv", newest))
     assert page.errors == []
@@ -63,16 +63,16 @@ def test_a_file_that_cannot_be_used_is_refused_in_place_and_the_last_good_pairs_
     assert page.value("own_data").pairs is own
     assert page.enabled("pairs_train")
     upload(page)
-    assert page.errors == []  # taken off the list
+    assert page.errors == []  # the file was removed from the list
 
 
-def test_more_than_may_be_pasted_is_refused_whatever_the_browser_says(bring):
+def test_pasted_text_beyond_the_limit_is_refused_by_the_server(bring):
     page = bring(text="The cat sees it.\tLe chat le voit.\n" * 4000)
     assert "The pasted text has" in page.errors[0]
     assert "own_data" not in page.at.session_state
 
 
-def test_a_refused_file_does_not_touch_a_run_that_is_training(bring, slow):
+def test_a_refused_file_does_not_affect_a_run_that_is_training(bring, slow):
     page = bring(**{name: slow[name] for name in ("steps", "pace")}).go("train").press("run_start")
     run = page.run
     assert run.config.train.task == "pairs"
@@ -81,7 +81,7 @@ def test_a_refused_file_does_not_touch_a_run_that_is_training(bring, slow):
     assert run.view.state in ("queued", "training")
 
 
-def test_each_cap_works_at_once_and_one_that_cannot_be_leaves_the_last_pairs(bring):
+def test_each_limit_applies_at_once_and_an_impossible_one_keeps_the_last_pairs(bring):
     page = bring()
     before = page.value("own_data").pairs
     page.set("pairs_most", 150)
@@ -89,7 +89,7 @@ def test_each_cap_works_at_once_and_one_that_cannot_be_leaves_the_last_pairs(bri
     assert page.says("**180** pairs read, **150** kept; loosen the limits below to keep more.")
     page.fill({"pairs_most": None, "pairs_longest_source": 5})
     assert page.says("**180** pairs read.")
-    assert page.says("at least 5 are needed")  # nothing is left
+    assert page.says("at least 5 are needed")  # no pairs are left
     assert not page.enabled("pairs_train")
     page.fill({"pairs_longest_source": 8, "pairs_swap": True})
     swapped = page.value("own_data").pairs.capped
@@ -104,7 +104,7 @@ def test_each_cap_works_at_once_and_one_that_cannot_be_leaves_the_last_pairs(bri
     assert not page.enabled("pairs_train")
 
 
-def test_what_was_uploaded_and_its_caps_outlive_a_visit_to_another_page(bring):
+def test_uploaded_pairs_and_their_limits_are_kept_from_page_to_page(bring):
     page = bring().fill({"pairs_longest_target": 9, "pairs_swap": True})
     own = page.value("own_data").pairs
     page.go("masks").go("data")
@@ -113,7 +113,7 @@ def test_what_was_uploaded_and_its_caps_outlive_a_visit_to_another_page(bring):
     assert page.says("pasted text")
 
 
-def test_text_of_a_file_is_shown_as_text(bring):
+def test_markup_in_a_file_is_shown_as_text(bring):
     marked = [(f"**{a}** <i>x</i> $y$ [{i}](http://z)", f"`{b}` ![p](q)") for i, (a, b) in enumerate(PAIRS)]
     page = bring(("*my* $x$.tsv", "\n".join("\t".join(pair) for pair in marked).encode()))
     assert any(r"“\*my\* \$x\$\.tsv”" in element.value for element in page.at.markdown)
@@ -125,11 +125,11 @@ def test_text_of_a_file_is_shown_as_text(bring):
         assert re.search(r"(?<!\\)[<$`]", option) is None
 
 
-def test_train_on_these_trains_on_them_and_goes_to_watch(bring):
+def test_train_on_these_trains_on_the_pairs_and_opens_watch(bring):
     page = bring(steps=3)
     own = page.value("own_data").pairs
     page.press("pairs_train")
-    # It is Watch now, of which the test's own browser is to be told.
+    # The page is Watch now, and AppTest has to be switched to it as well.
     assert page.keys & {"run_pause", "run_start"}
     page.go("train").until("finished")
     assert page.run.config.train.pairs == own.digest
@@ -139,10 +139,10 @@ def test_train_on_these_trains_on_them_and_goes_to_watch(bring):
     assert set(frame.probes[0].src_tokens[1:-1]) <= known
 
 
-def test_train_on_these_leaves_a_topology_that_cannot_translate(bring):
+def test_train_on_these_replaces_a_topology_that_cannot_translate(bring):
     page = bring(topology="encoder-only").press("pairs_train").go("train")
     assert page.value("topology") == "encoder-decoder"
-    assert page.value("width") == 64  # of the preset, and not of what was left
+    assert page.value("width") == 64  # of the preset, not of the previous settings
     assert page.errors == []
     page.press("run_stop").until("stopped")
 
@@ -160,14 +160,14 @@ def test_every_control_has_a_help_text(data, task):
 
 
 def reloaded(visit, page, link, path="train"):
-    """A new session of the browser that this page is in: it tells what it has kept."""
+    """Open a new session in the browser of this page, which sends the keys that it has kept."""
     session = page.at.session_state
     runs = [[id_, token, 0] for id_, token in session["tokens"].items() if id_ != session.get("draft")]
     visitor = visit(link).go(path)
     return visitor.send("keyring", "found", [runs, session["own_data_name"]])
 
 
-def test_uploaded_pairs_are_there_again_after_a_reload(bring, visit):
+def test_uploaded_pairs_are_restored_after_a_reload(bring, visit):
     page = bring()
     again = reloaded(visit, page, {"task": "pairs"}, "data")
     assert again.errors == []
@@ -179,9 +179,9 @@ def test_uploaded_pairs_are_there_again_after_a_reload(bring, visit):
     again.press("run_stop").until("stopped")
 
 
-def test_a_run_on_uploaded_pairs_goes_on_after_a_reload_as_if_nothing_had_happened(bring, visit):
+def test_a_run_on_uploaded_pairs_can_be_trained_anew_after_a_reload(bring, visit):
     page = bring().press("pairs_train").go("train").set("steps", 2).press("run_start").until("finished")
-    del page.at.session_state["own_data_name"]  # held for the run alone
+    del page.at.session_state["own_data_name"]  # the pairs are kept only for the run
     page.at.session_state["own_data_name"] = "another"
     again = reloaded(visit, page, {"run": page.run.id})
     assert again.errors == []

@@ -1,4 +1,4 @@
-"""Text as tokens, the vocabularies, and a tokenizer of one's own."""
+"""Text as tokens, the vocabularies, and the user's own tokenizer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from transformer.errors import InputError
 
 
 def chips(visitor, row):
-    """The tokens of a row, with their ids and kinds."""
+    """Return the tokens of a row with their ids and kinds."""
     shown = [text for text in visitor.texts if "hl-chips" in text and "<style>" not in text][row]
     found = re.findall(r'<span class="(.*?)"><b>(.*?)</b><small>(.*?)</small>', shown)
     return [(html.unescape(text), number, kind) for kind, text, number in found]
@@ -38,18 +38,18 @@ def test_an_unknown_word_is_marked_by_name_and_not_by_colour_alone(data):
     assert tokens[1] == ("the", "4", "")
     assert tokens[2] == ("zebra", "[UNK] 3", "unknown")
     assert ("<", "[UNK] 3", "unknown") in tokens
-    assert page.says("<b>&lt;</b>")  # a text, and no tag of the page
+    assert page.says("<b>&lt;</b>")  # text, not a tag of the page
     assert page.says("As an answer: 7 tokens, **7 unknown**")
 
 
-def test_the_vocabularies_can_be_searched_and_count_what_training_reads(data):
+def test_the_vocabularies_can_be_searched_and_count_the_tokens_in_training(data):
     page = data(task="dates")
     read, written = (page.at.dataframe[i].value for i in range(2))
     assert list(read.columns) == ["token", "id", "times"]
     assert list(read["token"][:4]) == ["[PAD]", "[SOS]", "[EOS]", "[UNK]"]
     assert {"j", "y", "1"} <= set(read["token"])
     assert set(written["token"][4:]) == set("0123456789-")
-    assert set(read.loc[read["token"] == "[SOS]", "times"]) == {1000}  # of as many examples
+    assert set(read.loc[read["token"] == "[SOS]", "times"]) == {1000}  # once in each example
     assert page.says(f"Vocabulary of questions: {len(read) - 4} tokens** and 4 special ones")
 
 
@@ -66,7 +66,7 @@ def upload_tokenizer(visitor, name, content):
     return visitor.look()
 
 
-def test_an_uploaded_tokenizer_is_used_and_a_bad_one_leaves_it(data):
+def test_an_uploaded_tokenizer_is_used_and_an_invalid_one_does_not_replace_it(data):
     page = data(task="en-fr", tokenizer_kind="file")
     assert page.errors == []
     assert page.says("There is no tokenizer.json yet")
@@ -84,7 +84,7 @@ def test_an_uploaded_tokenizer_is_used_and_a_bad_one_leaves_it(data):
     assert [text for text, _, _ in chips(page, 0)[1:-1]] == ["the", "cat", "sees", "nobody"]
 
 
-def test_a_tokenizer_is_fetched_by_its_name_and_a_failure_is_said(data, monkeypatch):
+def test_a_tokenizer_is_downloaded_by_its_name_and_a_failure_is_reported(data, monkeypatch):
     asked = []
 
     def from_hub(name):

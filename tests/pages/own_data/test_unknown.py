@@ -1,4 +1,4 @@
-"""What auto has chosen is said, and too much that is unknown is warned of, with what helps."""
+"""The choice of auto is shown, and too many unknown tokens give a warning with a remedy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def warnings(page):
     return [element.value for element in page.at.warning]
 
 
-def test_what_auto_reads_pairs_in_is_said_with_its_measure(bring):
+def test_the_tokens_chosen_by_auto_are_shown_with_the_share_of_unknown_words(bring):
     page = bring(text=NUMBERS)
     assert page.says("**characters** (with words, 100% of the held-out words would be unknown) for sources")
     assert page.says("**words** (0% of the held-out words unknown) for targets")
@@ -22,7 +22,7 @@ def test_what_auto_reads_pairs_in_is_said_with_its_measure(bring):
 
 
 @pytest.mark.parametrize("path", ["data", "train"])
-def test_words_that_leave_all_unknown_are_warned_of_and_a_button_takes_what_auto_chooses(bring, path):
+def test_word_tokens_that_are_all_unknown_give_a_warning_and_a_button_that_switches_to_auto(bring, path):
     page = bring(text=REVERSED).go(path).set("tokenizer_kind", "words")
     assert page.errors == []
     (warning,) = warnings(page)
@@ -33,13 +33,13 @@ def test_words_that_leave_all_unknown_are_warned_of_and_a_button_takes_what_auto
 
 
 @pytest.mark.parametrize(("text", "decay"), [(REVERSED, 1.0), (NUMBERS, 0.3)])
-def test_training_has_the_settings_that_fit_what_the_pairs_are_read_in(bring, text, decay):
+def test_training_uses_the_settings_that_fit_the_tokens_of_the_pairs(bring, text, decay):
     page = bring(text=text).press("pairs_train").go("train")
     assert page.run.config.train.weight_decay == decay
     page.until("finished")
 
 
-def test_a_vocabulary_that_is_too_small_is_lifted_by_the_button(bring):
+def test_the_button_removes_a_vocabulary_limit_that_is_too_small(bring):
     page = bring().set("vocabulary", 10)
     assert len(warnings(page)) == 1
     page.press("unknown_remedy")
@@ -47,7 +47,7 @@ def test_a_vocabulary_that_is_too_small_is_lifted_by_the_button(bring):
     assert warnings(page) == []
 
 
-def test_a_run_on_unknown_tokens_scores_no_head_and_names_no_moment_of_one(bring):
+def test_a_run_on_unknown_tokens_scores_every_head_zero_and_has_no_moment_of_a_head(bring):
     page = bring(text=REVERSED, steps=30).go("train").set("tokenizer_kind", "words").press("run_start")
     view = page.until("finished").run.view
     assert view.config.train.tokenizer == "words"

@@ -1,4 +1,4 @@
-"""One picture of a page: what the browser is given of it, and what is made of the clicks that it sends."""
+"""One figure of a page: the data that the browser receives, and the handling of the clicks that it sends."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PICTURE = Picture(
 
 @pytest.fixture
 def shown(monkeypatch):
-    """Show the picture; what its element is given."""
+    """Show the figure and return the arguments of its element."""
     asked, calls = {}, []
     monkeypatch.setattr(module, "_component", lambda **arguments: asked.update(arguments))
 
@@ -52,7 +52,7 @@ def shown(monkeypatch):
     "values",
     [[[0.0, 1.0, 0.5], [1e-7, np.nan, 1 - 1e-7]], [1.0, 1234.5, -0.125, np.nan], [[2.0]], []],
 )
-def test_numbers_come_back_as_they_were_gaps_included(kind, values):
+def test_numbers_and_gaps_are_unpacked_as_they_were_packed(kind, values):
     values = np.array(values, dtype=kind)
     message = packed(values)
     assert len(base64.b64decode(message["b"])) == 4 * values.size
@@ -60,14 +60,14 @@ def test_numbers_come_back_as_they_were_gaps_included(kind, values):
     np.testing.assert_allclose(unpacked(message), values.astype(float), rtol=1e-7)
 
 
-def test_the_browser_is_given_the_whole_picture(shown):
+def test_the_browser_receives_the_whole_figure(shown):
     data = shown(clickable=False)["data"]
     assert data["spec"] == PICTURE.spec
     assert unpacked(data["arrays"]["0.z"]).tolist() == np.zeros((2, 4)).tolist()
     assert (data["layout"], data["step"], data["height"]) == ({"title.text": "step 3"}, 3, "9rem")
     assert not data["clickable"]
     assert shown()["data"]["clickable"]
-    json.dumps(data)  # as it travels
+    json.dumps(data)  # as it is sent
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_the_browser_is_given_the_whole_picture(shown):
         ({"trace": 0}, (0, None)),
     ],
 )
-def test_a_click_means_a_trace_and_the_point_in_it(shown, sent, meant):
+def test_a_click_gives_a_trace_and_the_point_in_it(shown, sent, meant):
     assert point_of(PICTURE, sent) == meant
     assert shown.send(sent) == [meant]
 
@@ -99,12 +99,12 @@ CELLS = [1, [2, 0], [0, 4], [-1, 0], [0, None], [0, 1, 0], [], [True, 0], "00"]
         *({"trace": 0, "point": cell} for cell in CELLS),
     ],
 )
-def test_a_click_upon_what_is_not_there_means_nothing(shown, sent):
+def test_a_click_on_a_missing_trace_or_point_is_ignored(shown, sent):
     assert shown.send(sent) == []
 
 
 def test_importing_the_pages_writes_nothing_into_the_tree(tmp_path):
-    """A clone of the files alone, in which every component's module is imported."""
+    """Import the module of every component in a copy of the source files."""
     for name in ("pages", "transformer"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     before = sorted(tmp_path.rglob("*"))

@@ -1,4 +1,4 @@
-"""An idle first visit shows a recording of the default settings, until something is done."""
+"""An idle first visit shows a recording of the default settings, until the visitor does something."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from transformer.runs.demo import demo_run
 
 @pytest.fixture
 def first_visit(visit, monkeypatch):
-    """The app on a server that nobody has told to show none, and nothing in the link."""
+    """The app without a run in the link, on a server that shows its recording."""
     monkeypatch.delenv("HEADLIGHT_RECORDING")
     demo_run.cache_clear()
     yield lambda **link: visit({}, **link)
     demo_run.cache_clear()
 
 
-def test_the_first_page_shows_the_recording_and_says_that_it_is_one(first_visit):
+def test_the_first_page_shows_the_recording_and_labels_it_as_such(first_visit):
     visitor = first_visit()
     assert visitor.status.startswith("▷ recorded · step 200 / 300")
     assert visitor.headline.startswith("A recording. Press Start to train this model now.")
@@ -26,7 +26,7 @@ def test_the_first_page_shows_the_recording_and_says_that_it_is_one(first_visit)
     assert visitor.enabled("run_start")
 
 
-def test_its_past_can_be_looked_at_on_every_page_that_looks(first_visit):
+def test_past_steps_of_the_recording_can_be_viewed_on_every_page(first_visit):
     visitor, step = first_visit(), demo_run().view.snapshots[2].step
     visitor.stand(step)
     assert visitor.player["first"]["step"] == step
@@ -36,7 +36,7 @@ def test_its_past_can_be_looked_at_on_every_page_that_looks(first_visit):
     assert visitor.player["answers"] == step
 
 
-def test_start_trains_a_model_of_ones_own_from_its_first_step(first_visit):
+def test_start_trains_the_visitor_s_own_model_from_its_first_step(first_visit):
     visitor = first_visit()
     visitor.stand(50)
     visitor.press("run_start")
@@ -47,13 +47,13 @@ def test_start_trains_a_model_of_ones_own_from_its_first_step(first_visit):
     visitor.press("run_stop")
 
 
-def test_a_step_is_one_of_a_model_of_ones_own(first_visit):
+def test_step_trains_the_visitor_s_own_model(first_visit):
     visitor = first_visit()
     visitor.step()
     assert "paused · step 1 / 300" in visitor.status
 
 
-def test_another_word_brings_the_recording_back_and_its_model_is_asked_any_word(first_visit):
+def test_a_recorded_word_brings_the_recording_back_and_its_model_answers_any_word(first_visit):
     visitor = first_visit()
     visitor.set("own_word", "lantern")
     visitor.once(lambda: visitor.run.view.frame.probes[-1].text == "lantern")
@@ -68,14 +68,14 @@ def test_another_word_brings_the_recording_back_and_its_model_is_asked_any_word(
     assert visitor.player["over"] is None
 
 
-def test_settings_that_cannot_be_used_show_no_recording_and_train_nothing(first_visit):
+def test_invalid_settings_show_no_recording_and_train_nothing(first_visit):
     visitor = first_visit(width=33)
     assert visitor.player["run"] == visitor.run.id
     assert not visitor.enabled("run_start")
     assert not visitor.enabled("run_step")
 
 
-def test_other_settings_show_their_own_model_and_those_that_are_changed_back_show_the_recording_again(
+def test_changed_settings_show_their_own_model_and_restored_ones_show_the_recording_again(
     first_visit,
 ):
     visitor = first_visit()
@@ -85,7 +85,7 @@ def test_other_settings_show_their_own_model_and_those_that_are_changed_back_sho
     assert "recorded" in visitor.status
 
 
-def test_a_mask_that_was_switched_off_is_seen_in_the_model_that_lost_it(first_visit):
+def test_a_switched_off_mask_shows_the_model_without_it_instead_of_the_recording(first_visit):
     visitor = first_visit()
     visitor.go("masks")
     visitor.once(lambda: visitor.run.view.frame is not None)

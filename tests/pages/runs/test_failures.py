@@ -1,4 +1,4 @@
-"""What goes wrong is said in place, and nothing that was learned is lost."""
+"""Failures are reported in place, and nothing that was trained is lost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NO_DEVICE = "This machine has no {} device; it has cpu. Choose auto or one of th
 LOST = "The run of this link is no longer on this server. Press Start to train your own."
 
 
-def test_a_run_whose_numbers_explode_says_so_and_its_frames_stay(visit):
+def test_a_run_that_diverges_reports_it_and_keeps_its_frames(visit):
     visitor = visit(steps=50, learning_rate=1e30).press("run_start").until("failed")
     assert visitor.headline.startswith("The run failed. At step ")
     assert visitor.headline.endswith("Start again with a lower learning rate.")
@@ -21,7 +21,7 @@ def test_a_run_whose_numbers_explode_says_so_and_its_frames_stay(visit):
     assert visitor.enabled("run_start")
     assert not visitor.enabled("run_pause")
     assert not visitor.enabled("run_stop")
-    assert "run_continue" not in visitor.keys  # there is nothing to go on from
+    assert "run_continue" not in visitor.keys  # there is nothing to continue from
     visitor.fill({"learning_rate": 0.01, "steps": 2}).press("run_start").until("finished")
     assert visitor.errors == []
 
@@ -42,7 +42,7 @@ def test_an_error_in_the_training_is_shown_with_its_reason(visit, monkeypatch):
     assert "failed at 2" in visitor.at.button(key=f"show_{visitor.run.id}").label
 
 
-def test_a_device_that_is_missing_is_refused_in_place_and_a_run_that_trains_goes_on(visit, slow, monkeypatch):
+def test_a_missing_device_is_refused_in_place_and_a_training_run_continues(visit, slow, monkeypatch):
     monkeypatch.setattr(device, "available_devices", lambda: ("cpu",))
     visitor = visit(slow).press("run_start").until("training")
     training, step = visitor.run, visitor.run.view.step
@@ -57,7 +57,7 @@ def test_a_device_that_is_missing_is_refused_in_place_and_a_run_that_trains_goes
     assert visitor.says("**Changed:** device cpu → auto. This run keeps its settings.")
 
 
-def test_a_device_in_the_link_that_is_missing_is_refused_and_can_be_mended(visit, monkeypatch):
+def test_a_missing_device_in_the_link_is_refused_and_can_be_corrected(visit, monkeypatch):
     monkeypatch.setattr(device, "available_devices", lambda: ("cpu",))
     visitor = visit(device="mps")
     assert visitor.errors == [NO_DEVICE.format("mps")]
@@ -68,7 +68,7 @@ def test_a_device_in_the_link_that_is_missing_is_refused_and_can_be_mended(visit
     assert visitor.run.config.device == "cpu"
 
 
-def test_a_device_that_goes_away_after_it_was_chosen_fails_that_run_only(visit, slow, monkeypatch):
+def test_a_device_that_disappears_after_it_was_chosen_fails_only_the_new_run(visit, slow, monkeypatch):
     visitor = visit(slow).press("run_start").until("training")
     training, step = visitor.run, visitor.run.view.step
     monkeypatch.setattr(device, "available_devices", lambda: ())
@@ -80,9 +80,9 @@ def test_a_device_that_goes_away_after_it_was_chosen_fails_that_run_only(visit, 
     assert training.view.state == "training"
 
 
-def test_a_link_to_a_run_that_is_gone_says_so_and_gives_a_fresh_one_to_start(visit):
+def test_a_link_to_a_missing_run_reports_it_and_offers_a_new_run(visit):
     visitor = visit(run="no-such-run")
-    for _ in range(2):  # it stays to be read while the page looks again
+    for _ in range(2):  # the message stays when the page is drawn again
         assert [info.value for info in visitor.at.info] == [LOST]
         assert "idle" in visitor.status
         assert "run" not in visitor.at.query_params
@@ -93,17 +93,17 @@ def test_a_link_to_a_run_that_is_gone_says_so_and_gives_a_fresh_one_to_start(vis
 
 
 @pytest.mark.parametrize("page", ["explore", "anatomy", "masks"])
-def test_every_page_says_that_the_run_of_a_link_is_gone(visit, page):
+def test_every_page_reports_that_the_run_of_a_link_is_gone(visit, page):
     visitor = visit(run="no-such-run").go(page)
     (said,) = [info.value for info in visitor.at.info]
     assert said.startswith("The run of this link is no longer on this server. ")
     assert "nother model" in said
 
 
-def test_a_run_that_goes_away_while_it_is_watched_is_said_and_its_settings_are_still_there(visit):
+def test_a_run_removed_while_it_is_watched_is_reported_and_its_settings_stay(visit):
     visitor = visit(seed=3).press("run_start").until("finished")
     run = visitor.run
-    REGISTRY._runs.pop(run.id).close()  # as when there were too many runs, or the server was started anew
+    REGISTRY._runs.pop(run.id).close()  # as after too many runs or a restart of the server
     visitor.look()
     assert [info.value for info in visitor.at.info] == [LOST]
     assert "idle" in visitor.status
@@ -111,7 +111,7 @@ def test_a_run_that_goes_away_while_it_is_watched_is_said_and_its_settings_are_s
     assert visitor.run.config == run.config
 
 
-def test_a_lost_run_does_not_hide_the_one_that_is_opened_next(visit):
+def test_a_missing_run_does_not_hide_the_run_that_is_opened_next(visit):
     other = visit(seed=2).press("run_start").until("finished").run
     visitor = visit(run="no-such-run")
     visitor.at.query_params["run"] = other.id

@@ -1,4 +1,4 @@
-"""A run is taken away as one file and opened by somebody else, who looks at it and trains it on."""
+"""A run is downloaded as one file and opened by another visitor, who views it and trains it on."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_run_goes_from_one_visitor_to_another_as_a_file_and_trains_on(visit, o
     assert first.view.step == 7
 
 
-def test_what_cannot_be_opened_is_said_beside_the_uploader_and_changes_nothing(visit):
+def test_an_unreadable_file_is_reported_beside_the_uploader_and_changes_nothing(visit):
     visitor = visit()
     run = visitor.run
     bring(visitor, b"no archive at all")
@@ -51,7 +51,7 @@ def test_what_cannot_be_opened_is_said_beside_the_uploader_and_changes_nothing(v
     assert visitor.run is run
 
 
-def test_the_uploader_says_how_much_it_takes_and_stands_on_every_page_with_runs(visit):
+def test_the_uploader_states_its_size_limit_and_is_on_every_page_with_runs(visit):
     visitor = visit()
     for page in ("train", "explore", "anatomy", "masks"):
         visitor.go(page)
@@ -60,7 +60,7 @@ def test_the_uploader_says_how_much_it_takes_and_stands_on_every_page_with_runs(
         assert uploader.proto.max_upload_size_mb == 64
 
 
-def test_a_replay_can_be_looked_at_and_offers_nothing_that_trains_it(visit, make_run, tiny):
+def test_a_replay_can_be_viewed_but_not_trained(visit, make_run, tiny):
     run = make_run(tiny())
     run.start()
     assert run.wait(60)

@@ -1,4 +1,4 @@
-"""A class on one server: a page says who waits, what is refused and why, and forged values change nothing."""
+"""A class on one server: pages show the queue and the reasons for refusals; forged values change nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from transformer.runs.registry import REGISTRY, Registry
 
 @pytest.fixture
 def limits(monkeypatch):
-    """Set limits of the server."""
+    """Set the limits of the server."""
 
     def put(**limits):
         monkeypatch.setattr(REGISTRY, "limits", Limits(**limits))
@@ -21,7 +21,7 @@ def limits(monkeypatch):
     return put
 
 
-def test_who_waits_sees_the_place_in_line_move_until_the_run_begins(visit, slow, limits):
+def test_a_waiting_visitor_sees_the_place_in_line_move_until_the_run_begins(visit, slow, limits):
     limits(training=1)
     first = visit(slow, seed=1).press("run_start").until("training")
     second = visit(slow, seed=2).press("run_start").once(lambda: REGISTRY.listed()[0].place)
@@ -44,7 +44,7 @@ def test_who_waits_sees_the_place_in_line_move_until_the_run_begins(visit, slow,
     assert "Waiting" not in third.headline
 
 
-def test_who_comes_back_is_told_of_the_pause(visit, slow):
+def test_a_returning_visitor_sees_why_the_run_was_paused(visit, slow):
     visitor = visit(slow).press("run_start").until("training")
     visitor.run.lease.seen_at -= 10 * 60
     visitor.until("paused")
@@ -67,7 +67,7 @@ def test_who_comes_back_is_told_of_the_pause(visit, slow):
         ({"memory_mb": 50}, "batch_size", 4096, "This model needs about "),
     ],
 )
-def test_a_value_beyond_a_limit_is_refused_beside_its_box_whoever_sends_it(
+def test_a_value_beyond_a_limit_is_refused_beside_its_box_even_if_start_is_forged(
     visit, limits, allowed, key, value, message
 ):
     limits(**allowed)
@@ -77,7 +77,7 @@ def test_a_value_beyond_a_limit_is_refused_beside_its_box_whoever_sends_it(
     (answer,) = visitor.errors
     assert answer.startswith(message)
     assert not visitor.enabled("run_start")
-    visitor.at.session_state["asked"] = {"start": None}  # as if the button had been pressed nevertheless
+    visitor.at.session_state["asked"] = {"start": None}  # as if the disabled button had been pressed
     visitor.look()
     assert visitor.run is draft
     assert draft.view.state == "idle"
@@ -97,14 +97,14 @@ def test_one_run_too_many_is_refused_in_place_builds_nothing_and_leaves_the_othe
     assert visitor.run is run
     assert run.view.state == "training"
     assert threading.active_count() <= threads
-    assert visit(seed=6).press("run_start").until("finished").errors == []  # somebody else has theirs
+    assert visit(seed=6).press("run_start").until("finished").errors == []  # the limit is per visitor
     visitor.press("run_stop").until("stopped")
     visitor.fill({"steps": 2, "pace": "full pace"}).press("run_start").until("finished")
     assert visitor.errors == []
     assert visitor.run is not run
 
 
-def test_a_page_that_is_loaded_anew_has_the_runs_whose_keys_its_browser_kept(visit, slow, limits):
+def test_a_reloaded_page_counts_the_runs_whose_keys_its_browser_kept(visit, slow, limits):
     limits(per_visitor=1)
     visitor = visit(slow).press("run_start").until("training")
     token = visitor.value("tokens")[visitor.run.id]
@@ -113,12 +113,12 @@ def test_a_page_that_is_loaded_anew_has_the_runs_whose_keys_its_browser_kept(vis
     other.send("keyring", "found", [[[visitor.run.id, "x" * 22, 0]], "", None])
     again.press("run_start")
     assert again.errors[0].startswith("You have 1 of 1 unfinished runs allowed on this server. ")
-    assert other.press("run_start").until("finished").errors == []  # another's token is none
+    assert other.press("run_start").until("finished").errors == []  # a wrong token does not count
     visitor.press("run_stop").until("stopped")
     assert again.press("run_start").until("finished").errors == []
 
 
-def test_a_run_that_is_to_go_on_after_its_end_is_one_run_more(visit, slow, limits):
+def test_continuing_a_finished_run_counts_as_another_unfinished_run(visit, slow, limits):
     limits(per_visitor=1)
     visitor = visit().press("run_start").until("finished")
     ended = visitor.run
@@ -128,7 +128,7 @@ def test_a_run_that_is_to_go_on_after_its_end_is_one_run_more(visit, slow, limit
     assert ended.view.state == "finished"
 
 
-def test_a_step_by_hand_is_one_run_more(visit, slow, limits):
+def test_a_single_step_counts_as_another_unfinished_run(visit, slow, limits):
     limits(per_visitor=1)
     visitor = visit(slow).set("seed", 3).press("run_start").until("training")
     again = visit(seed=7, session={"visitor": visitor.value("visitor")})
@@ -138,7 +138,7 @@ def test_a_step_by_hand_is_one_run_more(visit, slow, limits):
     assert again.run.view.state == "idle"
 
 
-def test_a_limit_that_cannot_be_read_is_said_on_the_page(visit, monkeypatch):
+def test_an_invalid_limit_is_reported_on_the_page(visit, monkeypatch):
     monkeypatch.setenv("HEADLIGHT_TRAINING", "two")
     problem = Registry().problem
     assert problem == (

@@ -1,4 +1,4 @@
-"""Several visitors of one server: each sees the runs that are theirs, and a link shows one to another."""
+"""Several visitors of one server: each sees their own runs, and a link shows a run to another visitor."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from transformer.runs.registry import REGISTRY
 
 
 def listed(visitor):
-    """Ids of the runs in the list, the newest first."""
+    """Return the ids of the runs in the list, the newest first."""
     return [
         button.key.removeprefix("show_") for button in visitor.at.button if button.key.startswith("show_")
     ]
@@ -32,7 +32,7 @@ def test_a_link_to_a_running_run_shows_that_run_with_its_settings(visit, slow):
     assert guest.value("width") == 8
     assert not guest.says("**Changed:**")
     assert listed(guest) == [owner.run.id]
-    assert REGISTRY.listed() == [owner.run]  # and no model was built beside it
+    assert REGISTRY.listed() == [owner.run]  # and no other model was built
 
 
 def test_a_guest_may_edit_settings_without_touching_the_run_of_the_owner(visit, slow):
@@ -45,7 +45,7 @@ def test_a_guest_may_edit_settings_without_touching_the_run_of_the_owner(visit, 
     assert owner.look().run.config.seed == 0
 
 
-def test_who_follows_stands_where_the_owner_stands_until_they_go_to_a_step_of_their_own(visit):
+def test_a_follower_sees_the_owner_s_step_until_they_choose_a_step_of_their_own(visit):
     owner = visit(steps=25).press("run_start").until("finished")
     guest = visit({"run": owner.run.id})
     assert guest.player["mayFollow"]
@@ -53,9 +53,9 @@ def test_who_follows_stands_where_the_owner_stands_until_they_go_to_a_step_of_th
     for step in (2, 7, None):
         owner.stand(step)
         assert guest.look().player["first"]["step"] == guest.news["owner"] == step
-        assert "step" not in guest.link  # a reload goes on following
+        assert "step" not in guest.link  # so that a reload still follows
     owner.stand(3)
-    guest.choose(word="cat", step=7)  # sent before it was heard where the owner stands now
+    guest.choose(word="cat", step=7)  # sent before the owner's new step arrived
     assert (guest.player["first"]["follow"], guest.player["first"]["step"]) == (True, 3)
     guest.stand(11)
     assert (guest.player["first"]["follow"], guest.player["first"]["step"]) == (False, 11)
@@ -65,10 +65,10 @@ def test_who_follows_stands_where_the_owner_stands_until_they_go_to_a_step_of_th
     assert guest.player["first"]["step"] == 3
     assert not owner.player["mayFollow"]
     owner.choose(follow=True)
-    assert not owner.player["first"]["follow"]  # of one's own run there is nobody to follow
+    assert not owner.player["first"]["follow"]  # an owner has nobody to follow
 
 
-def test_a_refusal_is_not_said_of_another_run(visit, monkeypatch):
+def test_a_refusal_is_not_shown_on_another_run(visit, monkeypatch):
     monkeypatch.setattr(REGISTRY, "limits", Limits(per_visitor=1))
     visitor = visit(seed=1).press("run_start").until("finished")
     first = visitor.run
@@ -83,7 +83,7 @@ def test_a_refusal_is_not_said_of_another_run(visit, monkeypatch):
     assert visitor.errors == []
 
 
-def test_ask_asks_a_run_that_is_chosen_there_a_word_that_it_knows(visit):
+def test_choosing_a_run_on_ask_asks_it_one_of_its_own_tracked_words(visit):
     visitor = visit(seed=1).press("run_start").until("finished")
     first = visitor.run
     visitor.set("task", "zh-en").set("steps", 1).press("run_start").once(lambda: visitor.run is not first)
@@ -103,7 +103,7 @@ def test_two_visitors_with_a_run_each_see_only_their_own_in_the_list(visit):
     assert listed(two.look()) == [two.run.id]
 
 
-def test_a_run_is_named_in_the_list_by_its_owner_and_for_everybody(visit):
+def test_the_owner_can_name_a_run_in_the_list_for_every_visitor(visit):
     owner = visit(seed=1).press("run_start").until("finished")
 
     def label(visitor):
@@ -162,7 +162,7 @@ def test_the_links_to_share_lead_to_this_run_and_to_these_settings(visit):
     visitor.press("run_start").until("finished")
     run, again = [selection_of(code.value) for code in visitor.at.code]
     assert run == {"run": visitor.run.id}
-    assert not visitor.says("This address works on this machine only")  # nothing here says that it does
+    assert not visitor.says("This address works on this machine only")  # the test's address is unknown
     assert "run" not in again
     assert "owner" not in again
     guest = visit(run)
@@ -172,14 +172,14 @@ def test_the_links_to_share_lead_to_this_run_and_to_these_settings(visit):
 
 @pytest.fixture
 def second(visit):
-    """A visitor whose second run, on the screen, was started beside the first."""
+    """A visitor with two finished runs; the second, started after the first, is on the screen."""
     owner = visit(seed=1).press("run_start").until("finished")
     first = owner.run
     return owner.set("seed", 2).press("run_start").once(lambda: owner.run is not first).until("finished")
 
 
 def ghost(visitor):
-    """Losses of an earlier run that the curves show behind those of this one."""
+    """Return the losses of an earlier run that are drawn behind those of this one."""
     losses = (visitor.player["ghost"] or {"0.y": []})["0.y"]
     return [loss for loss in losses if loss is not None]
 
@@ -193,7 +193,7 @@ def test_a_shared_link_opens_its_run_and_no_other(visit, second):
     assert len(ghost(second)) == 3
 
 
-def test_the_owner_may_show_the_runs_before_it_too(visit, second):
+def test_the_owner_can_share_the_earlier_runs_too(visit, second):
     second.set("share_parents", True)
     link = next(code.value for code in second.at.code if "run=" in code.value and "owner=" not in code.value)
     guest = visit(selection_of(link))
@@ -203,7 +203,7 @@ def test_the_owner_may_show_the_runs_before_it_too(visit, second):
     assert guest.go("masks").link["with"] == second.run.view.after
 
 
-def test_a_link_that_others_can_open_is_a_code_too_and_the_owner_s_is_shown_when_asked_alone(
+def test_a_link_that_others_can_open_has_a_qr_code_and_the_owner_s_link_is_shown_only_on_request(
     visit, second, monkeypatch
 ):
     def codes():
@@ -212,7 +212,7 @@ def test_a_link_that_others_can_open_is_a_code_too_and_the_owner_s_is_shown_when
     address = "http://127.0.0.1:8501/"
     monkeypatch.setattr(ContextProxy, "url", property(lambda self: address))
     second.go("train")
-    assert codes() == []  # a phone would look for this address in itself
+    assert codes() == []  # on a phone this address would mean the phone itself
     address = "http://stage.example:8501/"
     second.go("train")
     link = next(code.value for code in second.at.code if "run=" in code.value)
@@ -231,7 +231,7 @@ def selection_of(link):
     return dict(parse_qsl(urlsplit(link).query))
 
 
-def test_who_starts_a_run_beside_another_s_sees_that_one_and_not_what_it_grew_out_of(visit, second):
+def test_a_guest_who_starts_a_run_from_another_sees_that_run_and_not_the_ones_before_it(visit, second):
     guest = visit({"run": second.run.id}).set("seed", 3).press("run_start")
     own = guest.once(lambda: guest.run is not second.run).until("finished").run
     token = guest.at.session_state["tokens"][own.id]

@@ -1,4 +1,4 @@
-"""Take it away: each button makes its file when it is pressed, of what is on the screen then."""
+"""Take it away: each button makes its file when it is pressed, from what is then on the screen."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def test_before_the_first_step_the_menu_says_what_to_do(visit, offered):
 
 
 @pytest.mark.parametrize("page", ["train", "explore"])
-def test_every_file_is_offered_and_made_only_when_it_is_asked_for(trained, offered, page):
+def test_every_file_is_offered_and_made_only_on_request(trained, offered, page):
     offered.clear()
     trained.go(page)
     assert tuple(offered) == KEYS
     for given in offered.values():
         assert callable(given["data"])
-        assert given["on_click"] == "ignore"  # nothing on the page moves
+        assert given["on_click"] == "ignore"  # the page is not drawn again
     assert trained.says("for “banana” and the large head")
 
 
@@ -88,10 +88,10 @@ def test_the_numbers_and_the_weights_are_of_the_step_on_the_screen(trained, offe
         np.testing.assert_array_equal(values, snapshot.weights[name])
 
 
-def test_a_step_whose_weights_are_gone_gives_those_nearest_to_it(visit, offered):
+def test_a_step_without_a_snapshot_exports_the_nearest_weights(visit, offered):
     trained = visit(steps=22).press("run_start").until("finished")
     trained.run.thin_weights(2)
-    trained.go("explore").stand(13)  # there are 0, 11 and 22
+    trained.go("explore").stand(13)  # the snapshots are 0, 11 and 22
     data = offered["export_weights"]["data"]()
     header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
     assert header["__metadata__"]["step"] == "11"
@@ -101,15 +101,15 @@ def test_a_step_whose_weights_are_gone_gives_those_nearest_to_it(visit, offered)
     assert trained.look().says(without)
 
 
-def test_what_is_taken_away_is_that_of_when_the_button_is_pressed(trained, offered):
-    """A choice in the player draws nothing but the player; the menu is drawn with the whole page only."""
+def test_a_file_shows_the_step_on_the_screen_when_its_button_is_pressed(trained, offered):
+    """A choice in the player redraws only the player; the menu is redrawn only with the whole page."""
     button = offered["export_json"]["data"]
     assert json.loads(button())["step"] == 22
     trained.stand(5)
     assert json.loads(button())["step"] == 5
 
 
-def test_the_head_that_is_shown_large_is_the_one_in_the_files(trained, offered, monkeypatch):
+def test_the_files_show_the_head_that_is_large_on_the_screen(trained, offered, monkeypatch):
     seen = []
     monkeypatch.setattr(film, "film_gif", lambda view, **chosen: seen.append(chosen) or b"")
     monkeypatch.setattr(menu, "html_page", lambda view, **chosen: seen.append(chosen) or "")
@@ -123,7 +123,7 @@ def test_the_head_that_is_shown_large_is_the_one_in_the_files(trained, offered, 
     assert seen[-1]["site"] == "encoder.0"
 
 
-def test_a_head_that_is_pinned_and_does_not_exist_spoils_no_file(trained, offered):
+def test_a_pinned_head_that_does_not_exist_breaks_no_file(trained, offered):
     guest = trained.__class__({"run": trained.run.id, "head": "decoder.1.cross.9"}, {})
     assert guest.errors == []
     for key in ("export_html", "export_gif"):
@@ -131,25 +131,25 @@ def test_a_head_that_is_pinned_and_does_not_exist_spoils_no_file(trained, offere
 
 
 def test_a_word_that_has_not_been_recorded_yet_names_no_file(trained, offered, monkeypatch):
-    """The files are of a word that has been recorded, and say so."""
-    monkeypatch.setattr(trained.run, "add_word", lambda word: word)  # its thread is busy
+    """The files show a recorded word and are named after it."""
+    monkeypatch.setattr(trained.run, "add_word", lambda word: word)  # the run's thread is busy
     trained.go("explore").set("explore_text", "zebra")
     assert trained.says("for “banana” and the large head")
     assert offered["export_gif"]["file_name"] == "headlight-seed7-banana.gif"
     assert Image.open(io.BytesIO(offered["export_gif"]["data"]())).format == "GIF"
 
 
-def test_a_word_that_was_asked_late_is_taken_away_from_any_step(trained, offered):
+def test_a_word_added_late_can_be_exported_at_any_step(trained, offered):
     frames = trained.run.view.frames
     trained.set("own_word", "owl").once(lambda: trained.run.view.frames.steps_of("owl") == frames.steps)
-    trained.choose(word="owl", step=3)  # nobody had asked for an owl at step 3
+    trained.choose(word="owl", step=3)  # owl was not tracked yet at step 3
     assert json.loads(offered["export_json"]["data"]())["probes"][-1]["word"] == "owl"
     assert offered["export_gif"]["file_name"] == "headlight-seed7-owl.gif"
     gif = Image.open(io.BytesIO(offered["export_gif"]["data"]()))
     assert gif.n_frames == len(frames)
 
 
-def test_what_cannot_be_made_is_not_offered_and_says_why(visit, offered, monkeypatch):
+def test_a_file_that_cannot_be_made_is_disabled_with_a_reason(visit, offered, monkeypatch):
     monkeypatch.setattr(fonts, "FONTS", ())
     visitor = visit(task="en-fr", steps=3).press("run_start").until("finished")
     assert visitor.errors == []

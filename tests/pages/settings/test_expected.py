@@ -1,4 +1,4 @@
-"""How long it will take stands beside Start before anybody presses it."""
+"""The expected training time is shown beside Start before it is pressed."""
 
 import pytest
 
@@ -11,7 +11,7 @@ DEFAULT = PRESETS["Reverse words"].config
 
 
 def machine(monkeypatch, step_seconds, devices=("auto", "cpu")):
-    """One on which a step of the default takes so long, and products cost nothing."""
+    """Simulate a machine with this time per step of the default preset and with free matrix products."""
     speed = Speed(threads=1, slowness=step_seconds / work_of(DEFAULT).small, product=0.0, devices=devices)
     monkeypatch.setattr(calibration, "_speed", speed)
 
@@ -19,7 +19,7 @@ def machine(monkeypatch, step_seconds, devices=("auto", "cpu")):
 @pytest.mark.parametrize(
     ("changes", "step_seconds", "said"),
     [
-        ({}, 0.025, "about 7 s to 99% on this machine"),  # 225 steps, and BESIDE
+        ({}, 0.025, "about 7 s to 99% on this machine"),  # 225 steps, times BESIDE
         ({"seed": 3}, 0.05, "about 15 s to 99% on this machine"),
         ({"goal": None}, 0.025, "about 10 s for 300 steps on this machine"),
         ({"goal": None, "steps": 600}, 0.025, "about 20 s for 600 steps on this machine"),
@@ -27,7 +27,7 @@ def machine(monkeypatch, step_seconds, devices=("auto", "cpu")):
         ({}, 0.0001, "about 1 s to 99% on this machine"),
     ],
 )
-def test_the_time_is_that_of_the_steps_on_this_machine(monkeypatch, changes, step_seconds, said):
+def test_the_expected_time_is_that_of_the_steps_on_this_machine(monkeypatch, changes, step_seconds, said):
     machine(monkeypatch, step_seconds)
     config = DEFAULT.with_changes(**changes)
     assert expected(config) == (said, False)
@@ -40,28 +40,30 @@ def test_the_time_is_that_of_the_steps_on_this_machine(monkeypatch, changes, ste
     ("pace", "said"),
     [
         (20, "about 10 s to 99% at this pace"),  # 225 steps
-        (1, "about 4 min to 99% at this pace"),  # no warning: it can be raised while it trains
+        (1, "about 4 min to 99% at this pace"),  # no warning: the pace can be raised during training
         (100, "about 7 s to 99% on this machine"),
     ],
 )
-def test_a_pace_that_is_slower_than_the_machine_says_how_long(monkeypatch, pace, said):
+def test_a_pace_slower_than_the_machine_determines_the_expected_time(monkeypatch, pace, said):
     machine(monkeypatch, 0.025)
     assert expected(DEFAULT, pace) == (said, False)
 
 
-def test_nothing_is_said_of_what_has_not_been_measured(monkeypatch):
+def test_no_time_is_shown_without_a_measurement(monkeypatch):
     machine(monkeypatch, 0.05, devices=("cpu",))
     assert expected(DEFAULT) == expected(None) == ("", False)
     monkeypatch.setattr(calibration, "_speed", None)
     assert expected(DEFAULT.with_changes(device="cpu")) == ("", False)
 
 
-def test_it_stands_beside_start_and_what_no_talk_waits_for_is_a_warning(visit, monkeypatch, slow):
+def test_the_time_is_shown_beside_start_and_is_a_warning_if_it_is_too_long_for_a_talk(
+    visit, monkeypatch, slow
+):
     machine(monkeypatch, 0.05)
     visitor = visit({"steps": 20_000})
     (warning,) = [one.value for one in visitor.at.warning]
     assert warning.startswith("Too long for a talk: about 22 min for 20,000 steps on this machine.")
-    assert visitor.enabled("run_start")  # a warning, and no refusal
+    assert visitor.enabled("run_start")  # a warning, not a refusal
     visitor.set("steps", 300)
     assert list(visitor.at.warning) == []
     assert visitor.says("About 15 s to 99% on this machine.")

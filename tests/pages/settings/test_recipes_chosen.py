@@ -41,7 +41,7 @@ def test_choosing_a_recipe_fills_in_its_sizes_and_builds_its_architecture(visit,
 
 @pytest.mark.parametrize("name", RECIPES)
 @pytest.mark.parametrize("published", [False, True])
-def test_every_recipe_begins_with_all_of_its_settings(name, published):
+def test_every_recipe_starts_with_all_of_its_settings(name, published):
     config = RECIPES[name].published if published and name != "default" else RECIPES[name].small
     assert base_of(config) == config
 
@@ -64,7 +64,7 @@ def test_choosing_a_topology_shows_its_one_kind_of_attention(visit, topology):
         ("decoder-only", ["[SOS]", *"cat", "[SEP]", *"tac"]),
     ],
 )
-def test_a_run_of_one_stack_trains_and_its_rows_add_up_over_their_own_tokens(visit, topology, columns):
+def test_a_run_of_one_stack_trains_and_each_row_over_its_own_tokens_sums_to_one(visit, topology, columns):
     visitor = visit(topology=topology).press("run_start").until("finished")
     shown = visitor.go("explore").set("explore_text", "cat").drawn("explore_map_figure")
     assert shown.step == 3
@@ -78,7 +78,7 @@ def test_a_run_of_one_stack_trains_and_its_rows_add_up_over_their_own_tokens(vis
     assert [i for i, row in enumerate(rows) if "→" in row] == list(writing)
 
 
-def test_a_large_model_is_counted_and_not_built_before_start(visit):
+def test_the_parameters_of_a_large_model_are_counted_but_it_is_not_built_before_start(visit):
     visitor = visit({}).set("recipe", "lin")
     draft = visitor.run
     visitor.set("as_published", True)
@@ -89,15 +89,15 @@ def test_a_large_model_is_counted_and_not_built_before_start(visit):
     assert re.fullmatch(count, size)
     assert visitor.run is draft
     assert visitor.enabled("run_start")
-    assert not visitor.enabled("run_step")  # which would be one of the small model that stands here
+    assert not visitor.enabled("run_step")  # it would be a step of the small model on the screen
     visitor.set("as_published", False)
     assert visitor.value("width") == RECIPES["lin"].small.model.d_model
 
 
-def test_the_articles_own_training_comes_with_its_paper_size(visit):
+def test_the_published_size_comes_with_the_published_training(visit):
     visitor = visit({}).set("recipe", "etienne").set("as_published", True)
     config, published = visitor.run.config, RECIPES["etienne"].published
-    # The boxes offer no goal but those of a list, so the whole training is compared.
+    # The goals are those of a list, so the whole training is compared.
     assert config.model == published.model.__class__(
         **{**published.model.to_dict(), "dropout_on": published.model.dropout_on, "src_vocab_size": 128}
     )
@@ -125,7 +125,7 @@ def test_a_model_that_does_not_fit_the_memory_is_refused_before_it_is_built(visi
         {"recipe": "torres", "width": 16},
         {"recipe": "sengupta", "topology": "decoder-only"},
         {"preset": "No causal mask", "steps": 40},
-        {"recipe": "bloem", "width": 128},  # the paper's width, and still not its training
+        {"recipe": "bloem", "width": 128},  # the paper's width, but not its training
         {"recipe": "etienne", "as_published": True, "width": 64},
         {"task": "caesar", "shift": 7, "letters": 5},
     ],

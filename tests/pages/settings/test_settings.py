@@ -1,4 +1,4 @@
-"""The settings: taken from the link, from a preset and from boxes; the impossible is answered in place."""
+"""Settings from the link, from a preset and from boxes; impossible values are refused in place."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def shown(visitor):
 
 
 def of(config):
-    """What they are to show."""
+    """Return the values that the widgets should show."""
     values = values_of(config)
     return {key: values[key] for key in KEYS}
 
 
-def test_an_impossible_setting_is_answered_in_place_and_cannot_be_started(visit):
+def test_an_impossible_setting_is_refused_in_place_and_cannot_be_started(visit):
     visitor = visit()
     draft = visitor.run
     for key, value, message in IMPOSSIBLE:
@@ -50,16 +50,16 @@ def test_an_impossible_setting_is_answered_in_place_and_cannot_be_started(visit)
         visitor.set(key, value)
         (answer,) = visitor.errors
         assert answer.startswith(message)
-        assert visitor.value(key) == value  # what was typed stays, to be mended
+        assert visitor.value(key) == value  # the typed value stays, to be corrected
         assert not visitor.enabled("run_start")
-        assert visitor.run is draft  # the model that is there stays on the screen
+        assert visitor.run is draft  # the current model stays on the screen
         assert visitor.player["run"] == draft.id
         visitor.set(key, good)
         assert visitor.errors == []
         assert visitor.enabled("run_start")
 
 
-def test_an_impossible_setting_in_the_link_is_answered_and_can_be_mended(visit):
+def test_an_impossible_setting_in_the_link_is_refused_and_can_be_corrected(visit):
     visitor = visit(dropout=1.0)
     assert [error.startswith("Dropout: 1 cannot be used") for error in visitor.errors] == [True]
     assert not visitor.enabled("run_start")
@@ -69,7 +69,7 @@ def test_an_impossible_setting_in_the_link_is_answered_and_can_be_mended(visit):
 
 
 @pytest.mark.parametrize("key", ["preset", "goal", "pace", "task", "device", "recipe", "topology"])
-def test_a_choice_that_the_list_does_not_offer_means_the_default_whoever_sends_it(visit, key):
+def test_a_choice_that_the_list_does_not_offer_is_replaced_by_the_default(visit, key):
     visitor = visit().forge(key, "../../secret")
     config = visitor.run.config
     assert visitor.errors == []
@@ -81,9 +81,9 @@ def test_a_choice_that_the_list_does_not_offer_means_the_default_whoever_sends_i
 
 
 @pytest.mark.parametrize("value", [10**30, None, 2.5])
-def test_what_is_no_whole_number_never_reaches_the_model(visit, value):
+def test_a_value_that_is_not_a_valid_integer_never_reaches_the_model(visit, value):
     visitor = visit().set("heads", value)
-    assert visitor.value("heads") in {2, 4}  # what was there, or the setting's default
+    assert visitor.value("heads") in {2, 4}  # the previous value, or the setting's default
     assert visitor.run.config.model.n_heads == visitor.value("heads")
 
 
@@ -114,7 +114,7 @@ def test_settings_are_taken_from_the_link(visit):
     assert (config.seed, config.device) == (42, "cpu")
 
 
-def test_settings_in_the_link_that_mean_nothing_fall_back_to_the_default(visit):
+def test_invalid_settings_in_the_link_fall_back_to_the_default(visit):
     wrong = {
         "heads": "many",
         "width": "1e99",
@@ -134,7 +134,7 @@ def test_settings_in_the_link_that_mean_nothing_fall_back_to_the_default(visit):
 
 
 @pytest.mark.parametrize("name", ["Reverse words", "One layer each", "No padding mask", "English to French"])
-def test_a_preset_fills_in_its_settings_and_is_the_model_on_the_screen(visit, name):
+def test_a_preset_fills_in_its_settings_and_shows_its_model(visit, name):
     visitor = visit(seed=5)
     if name == "Reverse words":
         visitor.set("preset", "One head")
@@ -146,14 +146,14 @@ def test_a_preset_fills_in_its_settings_and_is_the_model_on_the_screen(visit, na
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_every_preset_is_told_by_its_name_and_begins_with_all_of_its_settings(name):
+def test_every_preset_is_recognised_and_starts_with_all_of_its_settings(name):
     config = PRESETS[name].config
     assert look_for(config) == PRESETS[name].look_for
     assert base_of(config) == config
     assert OF_TASK[config.train.task] in PRESETS
 
 
-def test_the_preset_of_ones_own_pairs_asks_for_them_and_leaves_the_model_that_is_there(visit):
+def test_the_preset_for_own_pairs_asks_for_them_and_keeps_the_current_model(visit):
     visitor = visit(seed=5)
     before = visitor.run
     visitor.set("preset", "Your own pairs")
@@ -164,7 +164,7 @@ def test_the_preset_of_ones_own_pairs_asks_for_them_and_leaves_the_model_that_is
     assert not visitor.enabled("run_start")
 
 
-def test_reset_sets_back_what_was_edited_to_the_chosen_preset(visit):
+def test_reset_restores_the_settings_of_the_chosen_preset(visit):
     visitor = visit().set("preset", "One layer each")
     visitor.fill({"width": 16, "seed": 9, "learning_rate": 0.5, "goal": "none", "dropout": 0.3})
     assert visitor.run.config.model.d_model == 16
@@ -183,6 +183,6 @@ def test_an_edited_setting_gives_a_new_untrained_model_with_the_same_words(visit
     assert visitor.run.config.seed == 1
     assert [q.text for q in visitor.run.questions] == [q.text for q in before.questions]
     assert visitor.value("word") == "zebra"
-    before.join()  # the model that was replaced has ended
-    visitor.set("letters", 3)  # zebra has 5 letters, of 6 that may be asked
+    before.join()  # the replaced model has ended
+    visitor.set("letters", 3)  # zebra has 5 letters; up to 6 may be asked
     assert [q.text for q in visitor.run.questions] == ["banana", "kayak", "cat", "zebra"]

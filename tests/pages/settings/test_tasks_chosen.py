@@ -1,4 +1,4 @@
-"""Tasks on the Watch page: chosen with what fits them, asked in their own words, refused, trained."""
+"""Tasks on the Watch page: fitting settings, tracked examples, refusals, and training."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FEW = {"layers_encoder": 1, "layers_decoder": 1, "heads": 2, "width": 8, "steps"
 
 @pytest.fixture
 def watch(visit):
-    """Open the Watch page on a task, at sizes that train at once."""
+    """Open the Watch page on a task, with a model that trains in a moment."""
 
     def on(task, **more):
         return visit({"task": task, "preset": OF_TASK[task], "device": "cpu", **FEW} | more)
@@ -27,7 +27,7 @@ def watch(visit):
 
 
 @pytest.mark.parametrize("task", ["sort", "dates", "zh-en"])
-def test_choosing_a_task_fills_in_what_fits_it_and_says_what_to_look_for(visit, task):
+def test_choosing_a_task_fills_in_fitting_settings_and_shows_what_to_look_for(visit, task):
     visitor = visit({}).set("task", task)
     config = PRESETS[OF_TASK[task]].config
     assert visitor.run.config == config
@@ -39,7 +39,7 @@ def test_choosing_a_task_fills_in_what_fits_it_and_says_what_to_look_for(visit, 
     assert [probe.text for probe in visitor.run.view.frame.probes] == list(corpus_of(config.train).probes())
 
 
-def test_a_task_is_called_by_its_name_and_keeps_its_short_one_in_the_link(visit):
+def test_a_task_has_its_full_name_in_the_list_and_its_short_name_in_the_link(visit):
     visitor = visit({"task": "zh-en"})
     assert visitor.at.selectbox(key="task").options == [about.name for about in ABOUT.values()]
     assert visitor.at.selectbox(key="task").options[TASKS.index("zh-en")] == "Chinese to English"
@@ -51,7 +51,7 @@ def test_a_task_is_called_by_its_name_and_keeps_its_short_one_in_the_link(visit)
 
 
 @pytest.mark.parametrize("task", ["en-fr", "dates"])
-def test_a_task_trains_and_the_axes_are_its_own_tokens(watch, task):
+def test_a_task_trains_and_its_tokens_label_the_axes(watch, task):
     visitor = watch(task).press("run_start").until("finished")
     run, drawn = visitor.run, visitor.go("explore").drawn("explore_map_figure")
     probe = run.view.frame.probes[0]
@@ -64,7 +64,7 @@ def test_a_task_trains_and_the_axes_are_its_own_tokens(watch, task):
     assert drawn.arrays["0.z"].shape == (len(probe.tgt_tokens), len(probe.src_tokens))
 
 
-def test_a_typed_sentence_becomes_a_probe_and_an_unknown_word_is_named(watch):
+def test_a_typed_sentence_is_tracked_and_an_unknown_word_is_named(watch):
     visitor = watch("en-fr").set("own_word", "The old CAT sees the star").press("add_word")
     visitor.once(lambda: len(visitor.run.view.frame.probes) == 6)
     probe = visitor.run.view.frame.probes[-1]
@@ -73,7 +73,7 @@ def test_a_typed_sentence_becomes_a_probe_and_an_unknown_word_is_named(watch):
     assert any("zebra" in error for error in visitor.errors)
 
 
-def test_a_sentence_that_the_grammar_does_not_make_runs_over_the_model_s_own_output_and_ask_says_so(watch):
+def test_a_sentence_outside_the_grammar_is_free_running_and_ask_shows_no_right_answer(watch):
     visitor = watch("en-fr").set("own_word", "cat the sees").press("add_word")
     visitor.once(lambda: len(visitor.run.view.frame.probes) == 6)
     probe = visitor.run.view.frame.probes[-1]
@@ -87,7 +87,7 @@ def test_a_sentence_that_the_grammar_does_not_make_runs_over_the_model_s_own_out
 
 
 def refused(visitor, key, value, message):
-    """The value is answered in place, and the model on the screen stays."""
+    """Check that a value is refused in place and the model on the screen stays."""
     before = visitor.run.id
     visitor.set(key, value)
     assert any(message in error for error in visitor.errors)
@@ -95,7 +95,7 @@ def refused(visitor, key, value, message):
     assert not visitor.enabled("run_start")
 
 
-def test_patterns_and_adjectives_are_a_grammar_s_own_settings(watch):
+def test_a_grammar_has_settings_for_patterns_and_adjectives(watch):
     visitor = watch("en-it")
     pattern = list(PATTERNS["en-it"])[0]
     visitor.fill({"patterns_en-it": [pattern], "adjectives": 2})
@@ -106,11 +106,11 @@ def test_patterns_and_adjectives_are_a_grammar_s_own_settings(watch):
     refused(visitor, "adjectives", 7, "Adjectives: 7 is outside 0 to 4")
 
 
-def test_a_shift_beyond_its_limits_is_answered_in_place_and_the_model_stays(watch):
+def test_a_shift_beyond_its_limits_is_refused_in_place_and_the_model_stays(watch):
     refused(watch("caesar"), "shift", 26, "Shift: 26 is outside 1 to 25")
 
 
-def test_a_task_of_other_lengths_is_refused_where_one_stack_writes_in_place(watch):
+def test_a_task_whose_answers_have_another_length_is_refused_by_an_encoder_only_model(watch):
     visitor = watch("en-fr").set("topology", "encoder-only")
     assert any("choose encoder-decoder or decoder-only" in error for error in visitor.errors)
     visitor.set("topology", "decoder-only")
@@ -118,7 +118,7 @@ def test_a_task_of_other_lengths_is_refused_where_one_stack_writes_in_place(watc
     assert visitor.run.task.src_tokenizer.sep_id > 0
 
 
-def test_another_kind_of_tokens_cuts_the_same_sentence_otherwise(watch):
+def test_another_tokenizer_splits_the_same_sentence_differently(watch):
     visitor = watch("en-fr")
     words = visitor.run.view.frame.probes[0].src_tokens
     visitor.set("tokenizer_kind", "characters")
@@ -127,7 +127,7 @@ def test_another_kind_of_tokens_cuts_the_same_sentence_otherwise(watch):
     assert "".join(letters[1:-1]).replace("␣", " ") == " ".join(words[1:-1])
 
 
-def test_a_word_of_one_task_is_not_asked_of_another(watch):
+def test_a_tracked_word_of_one_task_is_not_kept_for_another(watch):
     visitor = watch("reverse").set("own_word", "zebra").press("add_word")
     visitor.set("task", "en-fr").once(lambda: visitor.run.view.frame is not None)
     assert "zebra" not in [question.text for question in visitor.run.questions]

@@ -1,4 +1,4 @@
-"""Markup in what a user typed or a file contains is shown as text, wherever a page draws it."""
+"""Markup in typed text and in files is shown as text on every page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from transformer.runs.registry import REGISTRY
 from transformer.tasks.tokenizer import TextTokenizer
 
 SIGNS = "_zqx_ $zqx$ <zqx>"
-"""Emphasis, a formula and a tag: of words with spaces between them, signs of pairs stand apart."""
+"""Emphasis, a formula and a tag; the tokenizer of pairs may separate the signs from the word."""
 PAIRS = f"alone: {SIGNS}\n" + "\n".join(
     f"The {color} {SIGNS} sees {n} {thing}s.\tLe {SIGNS} {color} voit {n} {thing}s."
     for n in range(4)
@@ -24,7 +24,7 @@ PAIRS = f"alone: {SIGNS}\n" + "\n".join(
 )
 READ_AS_MARKUP = re.compile(r"(?<!\\)[_$<*\[:]\s?zqx")
 TAG = re.compile(r"<\s?zqx|<(?![a-z/])")
-"""The tag, or a sign of it where each token stands by itself."""
+"""The tag, or its opening sign alone where each token is drawn separately."""
 MARKDOWN = ("markdown", "caption", "info", "warning", "error", "success")
 LABELLED = (
     "button",
@@ -39,7 +39,7 @@ LABELLED = (
 
 
 def strings(value):
-    """All texts in plain data that are drawn: no keys, and no name under which a zoom is kept."""
+    """Yield the texts in plain data that are drawn, without keys and the names under which a zoom is kept."""
     if isinstance(value, str) and value.startswith('{"data"'):
         yield from strings(json.loads(value))
     elif isinstance(value, str):
@@ -54,7 +54,7 @@ def strings(value):
 
 
 def found_on(visitor):
-    """What the page would read as markup, and how often it shows the word in question."""
+    """Return the texts that the page would read as markup, and the number of texts that contain zqx."""
     markdown = [element.value for kind in MARKDOWN for element in getattr(visitor.at, kind)]
     for kind in LABELLED:
         for element in visitor.at.get(kind):
@@ -77,7 +77,7 @@ def found_on(visitor):
 
 @pytest.fixture
 def trained(visit):
-    """Watch, with a finished run on pairs that are full of signs."""
+    """The Watch page of a finished run on pairs full of markup signs."""
     visitor = visit(task="pairs").go("data")
     visitor.at.text_area(key="pairs_paste").set_value(PAIRS)
     visitor.look()
@@ -90,7 +90,7 @@ def trained(visit):
     return visitor.press("run_start").until("finished")
 
 
-def test_watch_finds_no_markup_in_a_word(trained):
+def test_watch_reads_no_markup_in_a_word(trained):
     trained.set("own_word", f"the {SIGNS} sees nobody")  # its answer is not known
     trained.once(lambda: trained.run.view.frames[-1].probes[-1].text.endswith("nobody"))
     found, shown = found_on(trained)
@@ -100,14 +100,14 @@ def test_watch_finds_no_markup_in_a_word(trained):
 
 @pytest.fixture
 def writing_signs(monkeypatch):
-    """Whatever a model writes is full of signs, and is another answer each time."""
+    """Make every answer of a model full of markup signs, and different each time."""
     n = count()
     monkeypatch.setattr(TextTokenizer, "text", lambda tokenizer, ids: (f"{next(n)} {SIGNS}", True))
     monkeypatch.setattr(TextTokenizer, "tokens", lambda tokenizer, ids: ("<zqx>",) * len(ids))
 
 
 @pytest.mark.usefixtures("writing_signs")
-def test_no_page_finds_markup_in_what_a_model_writes(trained):
+def test_no_page_reads_markup_in_the_answer_of_a_model(trained):
     for page in ("train", "masks", "explore"):
         trained.go(page)
         found, shown = found_on(trained)
@@ -120,9 +120,9 @@ def test_no_page_finds_markup_in_what_a_model_writes(trained):
 
 
 @pytest.mark.usefixtures("writing_signs")
-def test_a_token_that_a_visitor_blocks_is_no_markup(trained):
+def test_a_token_that_a_visitor_blocks_is_not_read_as_markup(trained):
     trained.go("explore").tab("Break")
-    block = Block(site="decoder.0.cross", token="_zqx_")  # as a tokenizer of their own may have it
+    block = Block(site="decoder.0.cross", token="_zqx_")  # as a visitor's own tokenizer may have it
     trained.at.session_state["blocks"] = (trained.run.id, trained.value("asked_word_text")), (block,)
     found, shown = found_on(trained.look())
     assert found == []
@@ -132,7 +132,7 @@ def test_a_token_that_a_visitor_blocks_is_no_markup(trained):
     assert found_on(trained)[0] == []
 
 
-def test_ask_masks_and_look_inside_find_no_markup_in_a_word(trained):
+def test_ask_masks_and_look_inside_read_no_markup_in_a_word(trained):
     trained.go("explore")
     for tab in ("Spell", "Break", "Beams", "Measure"):
         found, shown = found_on(trained.tab(tab))
@@ -157,7 +157,7 @@ def test_ask_masks_and_look_inside_find_no_markup_in_a_word(trained):
         assert shown > 0
 
 
-def test_names_that_a_file_brings_are_text_in_the_list_of_runs(visit, tmp_path, monkeypatch):
+def test_names_from_a_file_are_shown_as_text_in_the_list_of_runs(visit, tmp_path, monkeypatch):
     visitor = visit(steps=1).press("run_start").until("finished")
     run = visitor.run
     view = replace(

@@ -23,12 +23,12 @@ def trained(revisit):
 
 
 def open_(visitor, page, link):
-    """Someone else opens a link to a page."""
+    """Open a link to a page as another visitor."""
     return visitor.__class__(link, {}, page)
 
 
 def cell_of(visitor, layer, head):
-    """A cell of the tile of a head in the picture of all heads on Ask."""
+    """Return a cell of one head's tile in the figure of all heads on Ask."""
     rows, columns = visitor.run.view.frame.map(0, "decoder.0.cross").shape[1:]
     return [head * (rows + 1) + 2, layer * (columns + 1) + 1]
 
@@ -38,11 +38,11 @@ def columns(visitor, figure):
 
 
 def pinned(visitor):
-    """Which head is kept large."""
+    """Return the head that is kept large."""
     return visitor.player["first"]["pinned"]
 
 
-def test_the_link_carries_the_whole_selection_and_shows_it_to_someone_else(trained):
+def test_the_link_carries_the_whole_selection_and_shows_it_to_another_visitor(trained):
     trained.choose(word="kayak", kind="encoder", step=4, pinned=["encoder.1", 2])
     link = trained.link
     chosen = {
@@ -73,13 +73,13 @@ def test_the_link_carries_the_whole_selection_and_shows_it_to_someone_else(train
     np.testing.assert_allclose(asked.arrays["0.z"], expected, atol=2e-3)
 
 
-def test_what_is_not_chosen_is_not_in_the_link(trained):
+def test_step_kind_and_head_are_in_the_link_only_if_they_were_chosen(trained):
     for page in PAGES:
         assert {"step", "kind", "head"} & set(trained.go(page).link) == set()
         assert trained.link["word"] == "banana"
 
 
-def test_a_head_is_pinned_for_every_page_and_a_second_click_lets_go(trained):
+def test_a_head_is_pinned_on_every_page_and_a_second_click_unpins_it(trained):
     trained.choose(pinned=["decoder.1.cross", 3])
     assert trained.link["head"] == "decoder.1.cross.4"
     trained.go("explore")
@@ -89,11 +89,11 @@ def test_a_head_is_pinned_for_every_page_and_a_second_click_lets_go(trained):
     trained.click("explore_strip_figure", 0, cell_of(trained, 0, 1))
     assert trained.link["head"] == "decoder.0.cross.2"
     trained.click("explore_strip_figure", 0, [len(trained.run.view.frame.map(0, "decoder.0.cross")[0]), 0])
-    assert trained.link["head"] == "decoder.0.cross.2"  # between two tiles there is nothing
+    assert trained.link["head"] == "decoder.0.cross.2"  # a click between two tiles changes nothing
     assert pinned(trained.go("train")) == ["decoder.0.cross", 1]
 
 
-def test_the_kind_of_attention_goes_from_page_to_page(trained):
+def test_the_kind_of_attention_is_kept_from_page_to_page(trained):
     assert trained.go("explore").player["first"]["kind"] == "cross"
     trained.go("train").choose(kind="encoder").go("explore")
     assert trained.link["kind"] == "encoder"
@@ -101,11 +101,11 @@ def test_the_kind_of_attention_goes_from_page_to_page(trained):
     assert (trained.link["kind"], trained.link["head"]) == ("decoder", "decoder.1.self.3")
     assert "decoder 2 · head 3" in trained.drawn("explore_map_figure").changing["title.text"]
     assert trained.go("train").player["first"]["kind"] == "decoder"
-    trained.go("explore").choose(kind="encoder")  # a page that draws no map of its own does not choose it
+    trained.go("explore").choose(kind="encoder")  # without a click on a map, Ask does not change the kind
     assert trained.link["kind"] == "decoder"
 
 
-def test_the_word_goes_from_page_to_page(trained):
+def test_the_word_is_kept_from_page_to_page(trained):
     trained.choose(word="kayak").go("explore")
     assert (trained.value("explore_text"), columns(trained, "explore_map_figure")) == ("kayak", "kayak")
     trained.set("explore_text", "cat").go("anatomy")
@@ -115,14 +115,14 @@ def test_the_word_goes_from_page_to_page(trained):
     assert trained.value("explore_text") == "tac"
     trained.set("explore_text", "cat").go("train")
     assert trained.player["first"]["word"] == "cat"
-    trained.choose(word="banana").go("explore")  # once more: what was asked before is over
+    trained.choose(word="banana").go("explore")  # a new choice replaces the word asked before
     assert (trained.value("explore_text"), columns(trained, "explore_map_figure")) == ("banana", "banana")
     trained.go("masks").set("word", "kayak").go("explore")
     assert columns(trained, "explore_map_figure") == "kayak"
     assert trained.go("train").player["first"]["word"] == "kayak"
 
 
-def test_a_word_that_is_asked_is_one_of_the_runs_from_then_on(trained):
+def test_an_asked_word_becomes_a_tracked_word_of_the_run(trained):
     trained.go("explore").set("explore_text", "zebra")
     link = trained.link
     assert link["word"] == "zebra"
@@ -130,9 +130,9 @@ def test_a_word_that_is_asked_is_one_of_the_runs_from_then_on(trained):
     assert columns(guest, "explore_map_figure") == "zebra"
     assert guest.value("explore_text") == "zebra"
     guest.set("explore_text", "apple").set("explore_text", "für")
-    assert len(guest.errors) == 1  # the link's word does not come back over what is typed
+    assert len(guest.errors) == 1  # the link's word does not replace the typed word
     assert columns(guest, "explore_map_figure") == "apple"
-    assert columns(trained.look(), "explore_map_figure") == "zebra"  # what a guest asks moves nobody else
+    assert columns(trained.look(), "explore_map_figure") == "zebra"  # a guest changes no other page
     trained.once(lambda: trained.run.view.frame.row_of("zebra") > 0).go("train")
     assert trained.player["first"]["word"] == "zebra"
     assert trained.link["word"] == "zebra"
@@ -141,8 +141,8 @@ def test_a_word_that_is_asked_is_one_of_the_runs_from_then_on(trained):
     assert sorted(texts) == sorted(set(texts))
 
 
-def test_a_word_that_was_just_asked_is_kept_until_the_run_has_taken_it_up(trained, monkeypatch):
-    monkeypatch.setattr(trained.run, "add_word", lambda word: word)  # its thread is busy
+def test_a_word_that_was_just_asked_is_kept_until_the_run_tracks_it(trained, monkeypatch):
+    monkeypatch.setattr(trained.run, "add_word", lambda word: word)  # the run's thread is busy
     trained.go("explore").set("explore_text", "zebra").go("train")
     assert trained.value("word") == "zebra"
     assert trained.go("explore").value("explore_text") == "zebra"
@@ -178,7 +178,7 @@ def test_a_forged_link_does_no_harm(trained, page):
             assert guest.player["opened"] is None, forged
 
 
-def test_a_head_that_a_smaller_model_does_not_have_is_passed_over(trained, revisit):
+def test_a_pinned_head_that_a_smaller_model_lacks_is_ignored(trained, revisit):
     small = revisit().run
     trained.choose(kind="decoder", pinned=["decoder.1.self", 3])
     trained.at.query_params["run"] = small.id
@@ -189,8 +189,8 @@ def test_a_head_that_a_smaller_model_does_not_have_is_passed_over(trained, revis
         assert trained.player["answers"] == 3
 
 
-def test_the_head_shown_on_ask_is_that_of_the_step_and_not_of_the_newest(visit):
-    """No head is pinned: a later frame in which another one is clearest moves nothing in the past."""
+def test_ask_shows_the_clearest_head_of_the_chosen_step_and_not_of_the_newest(visit):
+    """No head is pinned; a later frame with another clearest head changes nothing at a past step."""
     trained = visit(**TWO_LAYERS).press("run_start").until("finished")
     run = trained.run
     old, newest = ("decoder.0.cross", 0), ("decoder.1.cross", 3)
@@ -215,7 +215,7 @@ def test_a_link_to_your_data_shows_the_data_of_its_run(revisit):
     assert max(len(option.split(" → ")[0]) for option in examples) <= 5
 
 
-def test_a_session_that_heard_of_a_link_first_goes_on_with_what_the_page_before_named(trained):
+def test_a_new_session_takes_over_the_selection_in_the_address_of_the_previous_page(trained):
     trained.choose(word="kayak", kind="encoder", step=4, pinned=["encoder.1", 2])
     link = dict(trained.link)
     new = open_(trained, "explore", {})
@@ -229,7 +229,7 @@ def test_a_session_that_heard_of_a_link_first_goes_on_with_what_the_page_before_
     assert [element.key for element in new.at.get("bidi_component") if element.key == "before"] == []
 
 
-def test_what_names_no_run_leaves_a_new_session_as_it_is(visit):
+def test_an_address_that_names_no_run_leaves_a_new_session_unchanged(visit):
     new = visit(page="explore")
     before = dict(new.link)
     for sent in (None, 7, "", "?run=", "?step=4&word=kayak", ["?run=x"]):
@@ -237,7 +237,7 @@ def test_what_names_no_run_leaves_a_new_session_as_it_is(visit):
         assert new.link == before, sent
 
 
-def test_what_a_link_names_is_kept_where_the_page_is_left_before_it_is_drawn(trained):
+def test_the_selection_of_a_link_is_kept_if_the_page_is_left_before_it_is_drawn(trained):
     from streamlit.testing.v1 import AppTest
 
     def left_early():
@@ -246,7 +246,7 @@ def test_what_a_link_names_is_kept_where_the_page_is_left_before_it_is_drawn(tra
         from pages.shared import selection
 
         selection.chosen_run()
-        st.query_params.clear()  # as the address of another page
+        st.query_params.clear()  # as in the address of another page
         st.write([selection.step(), selection.session.pinned, selection.session.clock])
 
     early = AppTest.from_function(left_early)
@@ -258,8 +258,8 @@ def test_what_a_link_names_is_kept_where_the_page_is_left_before_it_is_drawn(tra
     assert json.loads(early.json[0].value) == [4, ["decoder.1.cross", 2], "seconds"]
 
 
-def test_a_message_that_names_the_run_before_a_new_one_leads_there_only_by_back(visit, monkeypatch):
-    """A browser may send one before it has the new link."""
+def test_a_late_message_with_the_previous_run_opens_it_only_after_back(visit, monkeypatch):
+    """A browser may send such a message before it has the new link."""
     visitor = visit().press("run_start").until("finished")
     old = visitor.link["run"]
     visitor.press("run_start").until("finished")

@@ -1,4 +1,4 @@
-"""What a session remembers: entries with a beginning, one inbox, and what a component has sent."""
+"""The state of a session: entries with defaults, one inbox of requests, and values sent by components."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from pages.shared.session import ask, sent_value, session, take
 
 @pytest.fixture(autouse=True)
 def state(monkeypatch):
-    """A session of its own, and a link that names a step."""
+    """An empty session, and a link that names a step and a head."""
     state = {}
     monkeypatch.setattr(st, "session_state", state)
     monkeypatch.setattr(st, "query_params", {"step": "7", "head": "decoder.1.cross.3"})
     return state
 
 
-def test_an_entry_begins_with_its_default_or_with_what_the_link_says_and_is_then_its_own(state):
+def test_an_entry_starts_with_its_default_or_the_value_in_the_link_and_keeps_later_changes(state):
     assert (session.run, session.playing, state) == (None, False, {})
     assert (session.at_step, session.pinned) == (7, ("decoder.1.cross", 2))
     session.at_step = None
-    assert session.at_step is None  # and not the link's once more
+    assert session.at_step is None  # not the link's value again
     session.known_runs.append("a")
     assert session.known_runs == ["a"]
     assert state["known_runs"] == ["a"]
 
 
-def test_what_is_asked_is_taken_up_once_and_the_newest_last(state):
+def test_requests_are_taken_once_and_the_newest_last(state):
     session.problem = "of the command before"
     for what, value in (("pause", None), ("add_word", "cat"), ("resume", None), ("pause", None)):
         ask(what, value)
@@ -40,8 +40,8 @@ def test_what_is_asked_is_taken_up_once_and_the_newest_last(state):
     assert list(take("add_word")) == [("add_word", "cat")]
 
 
-def test_a_part_of_a_page_that_runs_by_itself_keeps_boxes_and_takes_no_command_back(state):
-    """A browser that is behind fills the word's box once more, and a button may be pressed meanwhile."""
+def test_a_rerun_of_a_fragment_restores_the_word_box_and_keeps_the_press_of_a_button(state):
+    """A browser that lags behind fills the word box again, and a button may be pressed meanwhile."""
     hold = holding()
     state["own_word"] = "typed before"
     ask("pause")
@@ -51,7 +51,7 @@ def test_a_part_of_a_page_that_runs_by_itself_keeps_boxes_and_takes_no_command_b
     assert list(take("pause", "add_word")) == [("pause", None)]
 
 
-def test_what_is_asked_stays_asked_where_the_script_is_broken_off_before_it_was_done():
+def test_a_request_is_kept_if_the_script_is_interrupted_before_it_is_carried_out():
     ask("pause")
     broken_off = take("pause")
     assert next(broken_off) == ("pause", None)
@@ -60,7 +60,7 @@ def test_what_is_asked_stays_asked_where_the_script_is_broken_off_before_it_was_
     assert list(take("pause")) == []
 
 
-def test_a_message_of_a_page_that_has_been_left_says_nothing(state):
+def test_a_component_of_a_page_that_was_left_has_no_sent_value(state):
     state["player"] = SimpleNamespace(chosen={"step": 3})
     assert sent_value("player", "chosen") == {"step": 3}
     assert sent_value("player", "cell") is None

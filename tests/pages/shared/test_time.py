@@ -1,4 +1,4 @@
-"""What is chosen in the browser, a step above all: taken over, kept in the link, answered on every page."""
+"""Choices made in the browser, mainly the step: adopted, kept in the link, and used on every page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from transformer.runs.registry import REGISTRY
 
 @pytest.fixture
 def trained(revisit):
-    """The Watch page of a run that has finished its 25 steps."""
+    """The Watch page of a finished run of 25 steps."""
     return revisit(steps=25)
 
 
@@ -21,11 +21,11 @@ def chosen(visitor, *names):
 
 
 def step(visitor):
-    """Where the screen stands; None is LIVE."""
+    """Return the step on the screen; None is LIVE."""
     return visitor.player["first"]["step"]
 
 
-def test_all_that_the_player_says_is_chosen_is_taken_over_and_given_back(trained):
+def test_every_choice_in_the_player_is_adopted_and_returned_to_it(trained):
     choice = {
         "word": "kayak",
         "kind": "encoder",
@@ -57,7 +57,7 @@ FORGED = [
     "page",
     ["train", "anatomy", *(pytest.param(page, marks=pytest.mark.slow) for page in ("explore", "masks"))],
 )
-def test_what_no_player_says_changes_nothing_whoever_sends_it(trained, page):
+def test_a_forged_choice_changes_nothing(trained, page):
     trained.go(page).choose(step=3)
     before = trained.player["first"]
     for forged in FORGED:
@@ -68,7 +68,7 @@ def test_what_no_player_says_changes_nothing_whoever_sends_it(trained, page):
     assert trained.link["step"] == "3"
 
 
-def test_a_click_on_a_cell_that_is_not_there_opens_nothing(trained):
+def test_a_click_on_a_cell_that_does_not_exist_opens_nothing(trained):
     for cell in (
         *(None, 5, [], {}, {"at": {"kind": "cross"}}),
         {"at": {"kind": "cross"}, "head": ["decoder.0.cross", 2], "point": [0, 0]},
@@ -83,7 +83,7 @@ def test_a_click_on_a_cell_that_is_not_there_opens_nothing(trained):
 
 
 @pytest.mark.parametrize("page", ["explore", "masks", "anatomy"])
-def test_a_page_whose_pictures_are_made_here_answers_the_step_and_names_it(trained, page):
+def test_a_page_with_figures_made_on_the_server_shows_the_chosen_step_and_names_it(trained, page):
     trained.stand(15).go(page)
     for at in (15, 4, 24):
         trained.stand(at)
@@ -99,12 +99,12 @@ def test_a_page_whose_pictures_are_made_here_answers_the_step_and_names_it(train
     assert trained.player["answers"] == 25
 
 
-def test_a_choice_that_was_made_before_is_made_again_after_the_page_has_changed_it(trained):
+def test_the_same_step_can_be_chosen_again_after_live(trained):
     trained.go("explore").stand(5).stand(None).stand(5)
     assert step(trained) == trained.player["answers"] == 5
 
 
-def test_a_page_is_drawn_again_when_a_newer_step_is_asked_for(visit, slow):
+def test_a_page_is_drawn_again_when_a_newer_step_is_requested(visit, slow):
     visitor = visit(slow).set("step_size", 3).step().go("explore")
     assert visitor.player["answers"] == 3
     visitor.run.advance(2).result(30)
@@ -112,23 +112,23 @@ def test_a_page_is_drawn_again_when_a_newer_step_is_asked_for(visit, slow):
     assert visitor.player["answers"] == visitor.drawn("explore_map_figure").step == 5
 
 
-def test_a_film_on_ask_answers_each_step_and_leaves_the_link_as_it_is(trained):
+def test_playback_on_ask_shows_each_step_and_does_not_change_the_link(trained):
     trained.go("explore").stand(4)
     for at in (5, 6, 7):
         trained.choose(step=at, playing=True)
         assert trained.player["answers"] == at
-        assert trained.link["step"] == "4"  # the Back button does not lead through the film
+        assert trained.link["step"] == "4"  # so that Back does not step through the playback
     assert trained.choose(step=7).link["step"] == "7"
 
 
-def test_a_link_shows_the_same_step_to_everyone(visit):
+def test_a_link_shows_the_same_step_to_every_visitor(visit):
     trained = visit(LONG, pace="20 steps/s").press("run_start").until("training").stand(3)
     guest = trained.__class__(trained.link, {})
     assert guest.run is trained.run
     assert chosen(guest, "step", "follow") == (3, False)
     before = trained.run.view.step
     trained.once(lambda: trained.run.view.step >= before + 5)
-    assert step(trained) == step(guest.look()) == 3  # the past stands still
+    assert step(trained) == step(guest.look()) == 3  # a past step stays on the screen
 
 
 def test_a_forged_step_in_a_link_does_no_harm(trained):
@@ -139,10 +139,10 @@ def test_a_forged_step_in_a_link_does_no_harm(trained):
         assert "step" not in guest.link, asked
 
 
-def test_a_nearer_snapshot_that_comes_later_changes_no_answer_about_the_past(visit):
+def test_a_nearer_snapshot_added_later_changes_no_answer_about_a_past_step(visit):
     visitor = visit(LONG).set("step_size", 8).step()
     run = visitor.run
-    run._published.note(snapshots=run.view.snapshots[:6])  # the newest steps are still to be looked at
+    run._published.note(snapshots=run.view.snapshots[:6])  # the newest snapshots are not published yet
     visitor.go("explore").stand(8)
     before = visitor.drawn("explore_map_figure").arrays["0.z"]
     assert visitor.says("Step 8 has no snapshot: the model of step **5** answers.")
@@ -164,23 +164,23 @@ def test_another_run_is_shown_at_its_newest_step(visit):
     assert visitor.run is first
     assert step(visitor) is None
     assert "step" not in visitor.link
-    visitor.stand(4)  # the step that was chosen last, of the other run
+    visitor.stand(4)  # the same step as was last chosen in the other run
     assert step(visitor) == 4
 
 
-def test_who_starts_a_run_follows_it_whatever_the_link_said(visit):
+def test_a_started_run_is_shown_live_whatever_step_the_link_names(visit):
     visitor = visit(step=2).press("run_start").until("finished")
     assert step(visitor) is None
 
 
-def test_the_step_of_a_run_that_is_gone_is_forgotten(visit):
+def test_the_step_in_a_link_to_a_missing_run_is_dropped(visit):
     visitor = visit({"run": "gone", "step": "12"})
     assert visitor.says("The run of this link is no longer on this server.")
     assert step(visitor) is None
     assert "step" not in visitor.link
 
 
-def test_looking_back_asking_and_playing_leave_the_losses_as_they_are(visit, trained_alone):
+def test_looking_back_asking_and_playing_do_not_change_the_losses(visit, trained_alone):
     visitor = visit(LONG, pace="20 steps/s").press("run_start").until("training")
     run = visitor.run
     visitor.once(lambda: run.view.step >= 5).stand(3)

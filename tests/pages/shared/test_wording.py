@@ -14,7 +14,7 @@ from transformer.tasks import completed
 
 @pytest.fixture
 def view(visit):
-    """An untrained run, to be changed as a test needs it."""
+    """The view of an untrained run, for tests to change."""
     return visit().run.view
 
 
@@ -30,10 +30,10 @@ def test_settings_that_differ_are_named_in_plain_words_with_both_values(view):
         "width 32 → 64, learning rate 0.005 → 0.01, goal 99% → none, seed 0 → 3"
     )
     assert changed(run(before), before) == changed(run(before), None) == {}
-    assert changed(run(now), now.with_changes(d_ff=8)) == {"d_ff": (256, 8)}  # by itself it is a change
+    assert changed(run(now), now.with_changes(d_ff=8)) == {"d_ff": (256, 8)}  # d_ff alone counts as a change
 
 
-def test_values_are_said_as_the_widgets_have_them():
+def test_values_are_written_as_in_the_widgets():
     changes = {
         "causal_mask": (None, False),
         "padding_mask": (False, True),
@@ -47,12 +47,12 @@ def test_values_are_said_as_the_widgets_have_them():
     )
 
 
-def test_a_goal_is_said_as_a_percentage():
+def test_a_goal_is_written_as_a_percentage():
     assert differences({"goal": (None, 0.99)}) == "goal none → 99%"
     assert differences({"goal": (1.0, None)}) == "goal 100% → none"
 
 
-def test_runs_are_told_apart_by_the_settings_in_which_they_differ():
+def test_runs_are_labelled_by_the_settings_in_which_they_differ():
     first = RunConfig()
     second = first.with_changes(seed=3, causal_mask=False, d_model=64, d_ff=256)
     assert told_apart([first]) == told_apart([first, first])[:1] == ["seed 0"]
@@ -61,17 +61,17 @@ def test_runs_are_told_apart_by_the_settings_in_which_they_differ():
         {"width 64", "causal mask off", "seed 3"},
         {"width 32", "causal mask on", "seed 0"},
     ]
-    other = first.with_changes(task="zh-en", dropout=0.2)  # they are called by their tasks already
+    other = first.with_changes(task="zh-en", dropout=0.2)  # their labels name the tasks already
     assert told_apart([first, other]) == ["dropout 0", "dropout 0.2"]
 
 
-def test_a_setting_that_cannot_be_used_is_called_as_its_widget_is_and_other_text_stays():
+def test_a_message_names_an_invalid_setting_as_its_widget_does_and_keeps_other_text():
     assert in_words("n_heads=0 is outside 1 to 64.") == "Heads: 0 is outside 1 to 64."
     assert in_words("Choose d_model=8, not a=b.") == "Choose width 8, not a=b."
 
 
 @pytest.mark.parametrize("task", ["reverse", "zh-en", "dates"])
-def test_what_a_task_needs_is_no_change_to_a_run_that_was_saved_with_it(view, task):
+def test_settings_completed_for_a_task_do_not_count_as_changes_to_a_saved_run(view, task):
     asked = RunConfig().with_changes(task=task, seed=3)
     saved = SimpleNamespace(config=completed(asked), view=replace(view, learning_rate=0.005))
     assert saved.config.model.max_len != asked.model.max_len or task == "reverse"

@@ -1,4 +1,4 @@
-"""Runs that are killed and go on from their folder, and how two of them are compared."""
+"""Fixtures for runs that are killed and resumed from their folder, and for comparing two runs."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from transformer.storage.archive import Archive
 from transformer.storage.saved import read_run
 
 MEASURED = [name for name in COLUMNS if name not in ("seconds", "tokens_per_second")]
-"""All that is no matter of the clock."""
+"""All metrics that do not depend on the clock."""
 
 
 def numbers(view):
-    """The table of a run, bit by bit."""
+    """Return the metrics of a run as bytes, by column."""
     return {name: view.metrics.column(name).tobytes() for name in MEASURED}
 
 
 @pytest.fixture
 def kept(make_run, tmp_path):
-    """A run with a folder."""
+    """Make a run that is saved in a folder."""
 
     def make(config, **settings):
         return make_run(config, archive=Archive(tmp_path / "run"), **settings)
@@ -31,7 +31,7 @@ def kept(make_run, tmp_path):
 
 @pytest.fixture
 def go_on(make_run):
-    """A saved run that goes on in its folder, from a pause."""
+    """Reopen a saved run in its folder, paused."""
 
     def make(folder, **settings):
         saved = read_run(folder)
@@ -43,7 +43,7 @@ def go_on(make_run):
 
 @pytest.fixture
 def killed(until, tmp_path):
-    """What a process that is killed now would leave behind: another folder with the same files."""
+    """Copy the folder of a run, as a process killed now would leave it."""
 
     def leave(run):
         until(lambda: run.kept)
@@ -53,7 +53,7 @@ def killed(until, tmp_path):
 
 
 def to(run, step):
-    """Take steps up to this one, and stand still."""
+    """Advance a run to this step and wait until it stands still."""
     if step > run.view.step:
         run.advance(step - run.view.step).result(30)
     assert run.wait(60)

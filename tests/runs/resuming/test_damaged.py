@@ -1,4 +1,4 @@
-"""What a killed process left, what is damaged and what is gone: the run goes on, or says why it cannot."""
+"""Leftover, damaged and missing files of a killed process: the run goes on, or shows why it cannot."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def contents(folder):
 
 
 @pytest.mark.parametrize("left", ["half a record", "more than the training"])
-def test_what_a_killed_process_left_in_the_file_of_frames_is_no_part_of_the_run_that_goes_on(
+def test_frames_that_a_killed_process_wrote_beyond_its_saved_step_are_not_part_of_the_resumed_run(
     tiny, kept, go_on, killed, tmp_path, left
 ):
     run = kept(tiny(steps=40, evaluate_every=40))
@@ -42,7 +42,7 @@ def test_what_a_killed_process_left_in_the_file_of_frames_is_no_part_of_the_run_
     assert [frame.step for frame in frames] == [*frames.steps]
 
 
-def test_the_past_of_a_word_that_was_owed_when_the_process_ended_is_developed_later(
+def test_the_missing_past_of_a_word_is_developed_after_the_run_is_resumed(
     tiny, kept, go_on, killed, until, monkeypatch
 ):
     run = kept(tiny(steps=40, evaluate_every=40))
@@ -58,7 +58,7 @@ def test_the_past_of_a_word_that_was_owed_when_the_process_ended_is_developed_la
 
 
 def changed(change):
-    """Damage to the training's arrays and facts, in a file that is whole."""
+    """Return a function that changes the arrays and facts of a saved training, in a valid file."""
 
     def damage(folder):
         path = folder / "training.safetensors"
@@ -88,7 +88,7 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_a_training_that_is_damaged_inside_is_told_shows_its_past_and_stays_as_it_is(
+def test_a_damaged_training_is_reported_its_past_is_shown_and_its_folder_stays_unchanged(
     tiny, kept, go_on, killed, damage
 ):
     change, told = DAMAGE[damage]
@@ -111,7 +111,7 @@ def test_a_training_that_is_damaged_inside_is_told_shows_its_past_and_stays_as_i
 
 @pytest.mark.slow
 def test_a_run_without_its_frames_and_weights_goes_on_and_can_be_stopped(tiny, kept, go_on, killed, losses):
-    """Who needs the room may take them away."""
+    """A user may delete these files to free space on the disk."""
     run = kept(tiny(steps=10, evaluate_every=100))
     to(run, 5)
     folder = killed(run)

@@ -1,4 +1,4 @@
-"""A process is killed at any moment: its folder holds a whole run that goes on, a second poorer at most."""
+"""A process that is killed at any moment leaves a complete run to resume, and loses about a second."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[3]
 
 
 class Witness:
-    """Copies a folder before whatever happens to one of its files: all that a kill could leave behind."""
+    """Copies a folder before a file in it is replaced or removed: all states that a kill could leave."""
 
     def __init__(self, folder, into):
         self.folder, self._into = folder, into
@@ -55,13 +55,13 @@ def witness(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_whenever_it_is_killed_the_folder_is_a_whole_run(tiny, kept, go_on, witness, until, monkeypatch):
-    monkeypatch.setattr("transformer.runs.run_recording.MEMORY_LIMIT", 60_000)  # some are thinned out
+def test_a_process_killed_at_any_moment_leaves_a_complete_run(tiny, kept, go_on, witness, until, monkeypatch):
+    monkeypatch.setattr("transformer.runs.run_recording.MEMORY_LIMIT", 60_000)  # to thin out frames
     monkeypatch.setattr("transformer.recording.frames.DENSE", 2)
     run = kept(tiny(steps=9, evaluate_every=1))
     for step in range(9):
         to(run, step)
-        until(lambda: run.kept, 60)  # however slow the disk is: each step is in the folder once
+        until(lambda: run.kept, 60)  # each step is in the folder once, even on a slow disk
     finish(run)
     run.close()
     run.join()
@@ -81,7 +81,7 @@ def test_whenever_it_is_killed_the_folder_is_a_whole_run(tiny, kept, go_on, witn
         if step:
             assert saved.view.metrics.column("loss").tolist() == whole.metrics.column("loss").tolist()[:step]
         assert saved.view.frames[0].step == saved.view.snapshots[0].step == 0
-        assert saved.view.frames[-1].step <= step  # the very step may have been thinned out since
+        assert saved.view.frames[-1].step <= step  # this frame may have been thinned out since
         assert {f for f in frames if f <= step} <= {*saved.view.frames.steps}
         steps.append(step)
     assert steps == sorted(steps)
@@ -91,7 +91,7 @@ def test_whenever_it_is_killed_the_folder_is_a_whole_run(tiny, kept, go_on, witn
         assert numbers(finish(go_on(copy))) == numbers(whole)
 
 
-def test_what_was_half_written_when_it_was_killed_is_cleared_away(tiny, kept, go_on, killed):
+def test_partial_files_of_a_killed_process_are_removed(tiny, kept, go_on, killed):
     run = kept(tiny(steps=10))
     to(run, 5)
     folder = killed(run)
@@ -106,9 +106,9 @@ def test_what_was_half_written_when_it_was_killed_is_cleared_away(tiny, kept, go
 
 @pytest.fixture
 def process():
-    """Processes that hear Ctrl-C, also where these tests run in the background, and end after the test.
+    """Start processes that react to Ctrl-C even if the tests run in the background; kill them at the end.
 
-    What a shell starts in the background ignores it, and hands that on to what it starts itself.
+    Processes that a shell starts in the background ignore it, and so do their child processes.
     """
     begun, before = [], signal.signal(signal.SIGINT, signal.default_int_handler)
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
@@ -143,7 +143,7 @@ ENDLESS = {"steps": 1_000_000, "dropout": 0.1, "evaluate_every": 100_000, "sched
 
 
 @pytest.mark.parametrize("kills", [1, pytest.param(20, marks=[pytest.mark.slow, pytest.mark.timeout(1200)])])
-def test_a_process_that_is_killed_at_random_moments_learns_the_same_and_loses_a_second_at_most(
+def test_a_process_killed_at_random_moments_learns_the_same_and_loses_about_a_second(
     process, config_file, until, losses, tiny, tmp_path, kills
 ):
     chance, folder = random.Random(os.urandom(4).hex()), tmp_path / "run"
@@ -160,7 +160,7 @@ def test_a_process_that_is_killed_at_random_moments_learns_the_same_and_loses_a_
         one = process("--resume", folder, "--json")
         until(lambda: stands_at(folder) > stood[-1], seconds=60)
     assert stood == sorted(stood)
-    assert max(behind) < 3.0  # a second, the time that keeping takes, and that of a busy machine
+    assert max(behind) < 3.0  # a second, plus the time of saving and a margin for busy machines
     one.send_signal(signal.SIGINT)
     out, error = one.communicate(timeout=60)
     assert one.returncode == 1, error
@@ -175,7 +175,7 @@ def test_a_process_that_is_killed_at_random_moments_learns_the_same_and_loses_a_
         assert (found[0], found[-1]) == (0, steps)
 
 
-def test_who_goes_on_with_a_run_that_another_trains_is_refused_until_it_lets_go(tiny, kept, until, tmp_path):
+def test_resuming_a_run_is_refused_until_its_current_writer_releases_the_folder(tiny, kept, until, tmp_path):
     run = kept(tiny(steps=100_000, evaluate_every=100_000))
     run.start()
     folder = tmp_path / "run"

@@ -1,4 +1,4 @@
-"""A run that was killed goes on from its folder: every number is the one that it would have been."""
+"""A killed run is resumed from its folder: every number equals that of an uninterrupted run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from transformer.tasks.pairs.store import keep
 
 
 def same_frame(ours, theirs):
-    """Of the same step, of the same numbers; a batch of other steps may round a map in another way."""
+    """Assert that two frames are equal; maps may differ by rounding, since their batches differ."""
     for name in ("step", "loss", "probes", "axes", "evaluation", "interventions", "clearest"):
         assert getattr(ours, name) == getattr(theirs, name), name
     assert ours.measurement.step == theirs.measurement.step
@@ -36,7 +36,7 @@ def same_frame(ours, theirs):
 
 
 def take(run, changes, last):
-    """Take steps up to the last one, and make the changes that are due meanwhile."""
+    """Advance a run to the last step, and make each change at its step."""
     for step in sorted({*changes, last}):
         if run.view.step < step <= last:
             to(run, step)
@@ -45,7 +45,7 @@ def take(run, changes, last):
 
 
 def log_of(run, folder):
-    """What a person changed, as the folder of a run that is closed now says it."""
+    """Close a run and return the log of interventions in its folder."""
     run.close()
     run.join()
     return json.loads(read_facts(folder / "training.safetensors"))["progress"]["interventions"]
@@ -101,7 +101,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_run_goes_on_as_if_it_had_never_stopped(tiny, kept, go_on, killed, tmp_path, case):
+def test_a_resumed_run_equals_an_uninterrupted_one(tiny, kept, go_on, killed, tmp_path, case):
     settings, changes = CASES[case]
     run = kept(tiny(steps=100, **settings))
     take(run, changes, 5)
@@ -130,7 +130,7 @@ def test_a_run_goes_on_as_if_it_had_never_stopped(tiny, kept, go_on, killed, tmp
     assert log_of(again, folder) == log_of(run, tmp_path / "run")
 
 
-def test_a_continuation_that_was_killed_goes_on_with_its_own_plan(tiny, kept, go_on, killed):
+def test_a_killed_continuation_is_resumed_with_its_own_plan(tiny, kept, go_on, killed):
     run = kept(tiny(dropout=0.1, goal=0.9))
     to(run, 8)
     assert run.view.state == "finished"
@@ -150,7 +150,7 @@ def test_a_continuation_that_was_killed_goes_on_with_its_own_plan(tiny, kept, go
     )
 
 
-def test_own_pairs_with_word_tokenizers_come_back_with_the_folder_alone(
+def test_own_pairs_with_word_tokenizers_are_restored_from_the_folder_alone(
     tiny, kept, go_on, killed, monkeypatch
 ):
     pairs = tuple((f"look at the {i} cats", f"regarde les {i} chats") for i in range(120))
@@ -170,7 +170,7 @@ def test_own_pairs_with_word_tokenizers_come_back_with_the_folder_alone(
     same_frame(view.frames[-1], whole.frames[-1])
 
 
-def test_words_of_a_person_s_own_the_name_and_the_pace_are_there_again(tiny, kept, go_on, killed):
+def test_added_words_the_name_and_the_pace_are_restored(tiny, kept, go_on, killed):
     run = kept(tiny(steps=100_000))
     to(run, 2)
     run.add_word("sheep")
@@ -201,7 +201,7 @@ EVENTFUL = {"n_encoder_layers": 1, "n_decoder_layers": 1, "n_heads": 2, "d_model
 
 @pytest.fixture(scope="module")
 def eventful(tiny_run, tmp_path_factory):
-    """The view of a run in which much happens, and where its folder is as it was at some steps."""
+    """The view of a run with several moments, and a folder with copies of the run at some steps."""
     folder = tmp_path_factory.mktemp("eventful")
     run = Run(tiny_run.with_changes(**EVENTFUL), archive=Archive(folder / "run"))
     for step in (35, 45, 105):
@@ -224,8 +224,8 @@ def eventful(tiny_run, tmp_path_factory):
 
 @pytest.mark.parametrize("step", [35, 45, 105])
 @pytest.mark.slow
-def test_the_moments_that_are_found_are_those_of_a_run_that_never_stopped(eventful, go_on, tmp_path, step):
-    """Before the first, while the loss still falls, and after the last: nothing is lost or found twice."""
+def test_a_resumed_run_finds_the_moments_of_an_uninterrupted_one(eventful, go_on, tmp_path, step):
+    """Resumed before, between and after the moments: none is lost or found twice."""
     whole, folders = eventful
     view = finish(go_on(shutil.copytree(folders / str(step), tmp_path / "killed")))
     assert view.moments == whole.moments

@@ -1,4 +1,4 @@
-"""What every grammar can do, on a grammar of nine words: draw, recognise, hold out, read."""
+"""The operations of every grammar, on one of nine words: draw, recognise, hold out, read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ THINGS = ("car", "key", "star", "house", "apple", "school")
 
 
 def colours(telling):
-    """A car, red car, car car: a colour that may be missing, and a thing."""
+    """Sentences such as "car" and "red car": an optional colour and a thing."""
     telling.pattern, _ = telling.pick(("plain", "coloured", "coloured"))
     if telling.pattern == "plain":
         thing, at = telling.pick(THINGS, str)
@@ -36,7 +36,7 @@ def colours(telling):
 
 
 def twice(telling):
-    """The same word by two ways, with two meanings: not a good grammar."""
+    """One word with two translations: an ambiguous grammar."""
     sense, _ = telling.pick(("banque", "rive"))
     telling.write(sense, telling.say("bank"))
 
@@ -51,13 +51,13 @@ HELD_OUT = {f"{colour} {thing}" for colour in COLOURS for thing in THINGS if hel
 # The engine.
 
 
-def test_what_is_drawn_says_where_each_word_comes_from():
+def test_the_words_of_a_translation_are_linked_to_those_of_its_source():
     pair = recognised(colours, PLAIN, PLAIN, "red car")[0]
     assert (pair.source, pair.target, pair.links) == ("red car", "la car rouge", ((), (1,), (0,)))
     assert recognised(colours, PLAIN, PLAIN, "car")[0].links == ((0,), (0,))
 
 
-def test_all_that_can_be_drawn_is_recognised_as_the_same_sentence():
+def test_every_drawn_sentence_is_recognised_as_the_same_pair():
     chance = random.Random(0)
     for _ in range(100):
         pair = drawn(colours, PLAIN, PLAIN, chance)
@@ -65,7 +65,7 @@ def test_all_that_can_be_drawn_is_recognised_as_the_same_sentence():
 
 
 @pytest.mark.parametrize("source", ["", "red", "red car car", "car red", "red red car", "dog", "redcar"])
-def test_what_the_rules_do_not_say_is_not_recognised(source):
+def test_a_source_that_the_rules_cannot_make_is_not_recognised(source):
     assert recognised(colours, PLAIN, PLAIN, source) == []
 
 
@@ -73,13 +73,13 @@ def test_a_source_with_two_meanings_is_recognised_twice():
     assert [pair.target for pair in recognised(twice, PLAIN, PLAIN, "bank")] == ["banque", "rive"]
 
 
-def test_an_option_that_stands_twice_is_drawn_twice_as_often():
+def test_an_option_that_is_listed_twice_is_drawn_twice_as_often():
     chance = random.Random(0)
     patterns = Counter(drawn(colours, PLAIN, PLAIN, chance).pattern for _ in range(3000))
     assert patterns["coloured"] / patterns["plain"] == pytest.approx(2, rel=0.1)
 
 
-def test_places_of_several_choices_are_put_together_in_order():
+def test_places_of_several_choices_are_merged_in_order():
     telling = Drawing(PLAIN, random.Random(0))
     first, second = telling.say("the boy"), telling.say("'s")
     telling.write("du", second, first[:1])
@@ -87,28 +87,28 @@ def test_places_of_several_choices_are_put_together_in_order():
     assert telling.target == [("du", (0, 2))] * 2 + [("chien", (0, 2))]
 
 
-def test_every_word_that_could_be_said_is_heard():
+def test_heard_returns_every_source_word_of_the_grammar():
     assert heard(colours, PLAIN) == {*COLOURS, *THINGS}
 
 
 # The corpus.
 
 
-def test_held_out_are_all_sentences_with_a_combination_that_is_held_out():
+def test_all_sentences_with_a_held_out_combination_are_held_out():
     assert HELD_OUT, "the hash holds nothing out; take other words"
     pairs = small().held_out()
     assert {pair.source for pair in pairs} == HELD_OUT
     assert len(pairs) == len(HELD_OUT)
 
 
-def test_training_has_everything_else_and_nothing_that_is_held_out():
+def test_training_draws_every_other_sentence_and_no_held_out_one():
     sources = {pair.source for pair in small().drawn(np.random.default_rng(0), 2000)}
     everything = {*THINGS, *(f"{colour} {thing}" for colour in COLOURS for thing in THINGS)}
     assert sources == everything - HELD_OUT
 
 
 def test_sentences_that_are_always_held_out_come_first_and_are_never_drawn():
-    grammar = small(always_held_out=("Car", "the red car", "key"))  # the second is no sentence here
+    grammar = small(always_held_out=("Car", "the red car", "key"))  # the rules cannot make "the red car"
     assert [pair.source for pair in grammar.held_out()][:2] == ["car", "key"]
     assert all(pair.held_out for pair in grammar.held_out())
     assert grammar.find("car").held_out
@@ -116,13 +116,13 @@ def test_sentences_that_are_always_held_out_come_first_and_are_never_drawn():
     assert not {"car", "key"} & {pair.source for pair in grammar.drawn(np.random.default_rng(0), 2000)}
 
 
-def test_probes_that_the_rules_do_not_make_give_place_to_held_out_sentences():
+def test_probes_that_the_rules_cannot_make_are_replaced_by_held_out_sentences():
     held_out = small().held_out()[0].source
     assert small(probes=("the red car", "blue key")).probes() == ("blue key", held_out)
     assert small(probes=("red car", "blue key")).probes() == ("red car", "blue key")
 
 
-def test_reading_cleans_and_takes_any_words_that_are_known_in_any_order():
+def test_reading_cleans_the_text_and_accepts_known_words_in_any_order():
     grammar = small()
     assert grammar.read("  Red   CAR. ") == "red car"
     assert grammar.read("car red") == "car red"
@@ -135,13 +135,13 @@ def test_reading_cleans_and_takes_any_words_that_are_known_in_any_order():
     ("typed", "message", "offer"),
     [
         ("redd hous", '"red" for "redd", "house" for "hous"', "red house"),
-        ("redd xylophone", '"red" for "redd"', None),  # no word is near enough for the whole to be offered
+        ("redd xylophone", '"red" for "redd"', None),  # one word has no near match: nothing to offer
         ("xylophone", "for example: red car", None),
         ("", "type at least one", "red car"),
         (" . ", "type at least one", "red car"),
     ],
 )
-def test_words_that_are_not_known_are_named_and_the_nearest_offered(typed, message, offer):
+def test_unknown_words_are_named_and_the_nearest_known_words_offered(typed, message, offer):
     with pytest.raises(InputError, match=message) as refused:
         small().read(typed)
     assert (refused.value.field, refused.value.offer) == ("probe_words", offer)
@@ -153,12 +153,12 @@ def test_a_grammar_is_endless_and_translates():
     assert grammar.everyday() == ()
 
 
-def test_a_grammar_with_fewer_sentences_does_not_search_for_ever(monkeypatch):
+def test_a_grammar_without_held_out_sentences_stops_searching(monkeypatch):
     monkeypatch.setattr(corpus_module, "PATIENCE", 100)
     assert small(rules=twice, probes=("bank",)).held_out() == ()
 
 
-def test_patterns_are_those_that_are_asked_for_and_can_be_said():
+def test_patterns_are_checked_against_the_grammar_and_the_number_of_adjectives():
     known = {"plain": "", "coloured": "", "dark": ""}
     assert checked(known, None, 1, ["coloured"]) == ("plain", "coloured", "dark")
     assert checked(known, None, 0, ["coloured"]) == ("plain", "dark")

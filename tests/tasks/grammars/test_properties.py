@@ -1,4 +1,4 @@
-"""What holds of every sentence of every language, drawn by chance and kept from training."""
+"""Properties of the drawn and the held-out sentences of every language."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ def english_adjectives(task):
 
 @cache
 def made(task, adjectives):
-    """A grammar, and sentences that it trains on."""
+    """Return a grammar and 8,000 of its training sentences."""
     grammar = CORPORA[task][0](None, adjectives)
     return grammar, grammar.drawn(np.random.default_rng(7), 8000)
 
 
 @pytest.fixture(params=[("en-fr", 1), ("en-fr", 3), ("en-it", 3), ("zh-en", 1), ("zh-en", 2)], ids=str)
 def big(request):
-    """The task, how many adjectives a sentence may have, the grammar and what it trains on."""
+    """The task, the maximum number of adjectives, the grammar and its training sentences."""
     return (*request.param, *made(*request.param))
 
 
 def units(grammar, pairs):
-    """All units of the sources, and of the targets."""
+    """Return all units of the sources and all units of the targets."""
     sources = {unit for pair in pairs for unit in grammar.src.units(pair.source)}
     return sources, {unit for pair in pairs for unit in grammar.tgt.units(pair.target)}
 
 
-def test_every_sentence_is_understood_in_one_way_only(big):
+def test_every_sentence_has_exactly_one_translation(big):
     _, _, grammar, pairs = big
     targets = {}
     for pair in pairs:
@@ -64,14 +64,14 @@ def test_every_unit_of_a_target_has_its_links(big):
         for links in pair.links:
             assert links == tuple(sorted(set(links)))
             assert set(links) <= set(range(len(source)))
-        if task == "zh-en":  # only insertions come from nowhere, and only what has no English is read by none
+        if task == "zh-en":  # only inserted words lack links; only characters without English are unlinked
             bare = {word for word, links in zip(target, pair.links, strict=True) if not links}
             assert bare <= {"the", "is", "are"}, pair
             silent = {source[i] for i in set(range(len(source))) - {i for some in pair.links for i in some}}
             assert silent <= set("本张把辆只匹棵朵个所家座的很"), pair
 
 
-def test_sentences_are_spelled_as_their_writing_spells(big):
+def test_cleaning_leaves_every_sentence_unchanged(big):
     _, _, grammar, pairs = big
     for pair in pairs[:4000]:
         assert grammar.src.clean(pair.source) == pair.source == grammar.read(pair.source)
@@ -87,7 +87,7 @@ def test_no_sentence_has_more_adjectives_than_asked_for(big):
     assert counts == set(range(most + 1))
 
 
-def test_what_training_has_and_what_is_held_out_are_apart(big):
+def test_training_and_held_out_sentences_are_disjoint(big):
     _, _, grammar, pairs = big
     held_out = grammar.held_out()
     assert len({pair.source for pair in held_out}) == len(held_out) == N_HELD_OUT
@@ -97,7 +97,7 @@ def test_what_training_has_and_what_is_held_out_are_apart(big):
     assert all(grammar.find(pair.source) == pair for pair in held_out[:150])
 
 
-def test_every_pattern_is_trained_on_as_often_and_held_out_in_part(big):
+def test_every_pattern_is_drawn_about_equally_often_and_partly_held_out(big):
     task, _, grammar, pairs = big
     trained, asked = (Counter(pair.pattern for pair in some) for some in (pairs, grammar.held_out()))
     assert trained.keys() == asked.keys() == set(PATTERNS[task])
@@ -105,7 +105,7 @@ def test_every_pattern_is_trained_on_as_often_and_held_out_in_part(big):
     assert min(asked.values()) >= 5
 
 
-def test_every_word_that_is_asked_or_understood_has_been_trained_on(big):
+def test_every_word_that_is_held_out_or_accepted_occurs_in_training(big):
     _, _, grammar, pairs = big
     trained, asked = units(grammar, pairs), units(grammar, grammar.held_out())
     assert asked[0] <= trained[0]
@@ -114,7 +114,7 @@ def test_every_word_that_is_asked_or_understood_has_been_trained_on(big):
 
 
 def combinations(task, grammar, pair):
-    """Adjective with noun, and verb with object, as the words of a sentence tell by where they stand."""
+    """Return the adjective-noun and verb-object combinations of a sentence, found by word order."""
     lexicon = ROMANCE[task].lexicon
     nouns = {form: noun.en for noun in lexicon.nouns for form in (noun.en, noun.en_many)}
     verbs = {form: verb.en for verb in lexicon.verbs if verb.objects for form in (verb.en, verb.en_one)}
@@ -134,13 +134,13 @@ def combinations(task, grammar, pair):
 
 
 @pytest.mark.parametrize("task", ROMANCE)
-def test_training_never_has_a_combination_that_is_held_out(task):
+def test_training_never_has_a_held_out_combination(task):
     grammar, pairs = made(task, 3)
     trained = set().union(*(combinations(task, grammar, pair) for pair in pairs))
     assert len(trained) > 300
     assert [names for names in trained if held_out_by_hash(*names)] == []
     assert [pair.source for pair in grammar.held_out()[:5]] == list(grammar.probes())
-    for pair in grammar.held_out()[5:]:  # behind those that are held out whatever their words
+    for pair in grammar.held_out()[5:]:  # after the five that are always held out
         assert any(held_out_by_hash(*names) for names in combinations(task, grammar, pair)), pair.source
 
 
@@ -175,7 +175,7 @@ def test_a_chinese_combination_is_held_out_in_all_patterns_or_in_none(sentences,
     assert 0 < sum(held_out) < len(held_out) / 2
 
 
-def test_nothing_gives_away_that_new_york_is_a_city():
+def test_no_training_sentence_states_that_new_york_is_a_city():
     grammar, trained = made("zh-en", 1)
     assert grammar.held_out()[0].source == grammar.probes()[0] == NEW_YORK_IS_A_CITY
     about = [pair for pair in trained if "纽约" in pair.source]
@@ -186,7 +186,7 @@ def test_nothing_gives_away_that_new_york_is_a_city():
 
 
 @pytest.mark.parametrize("task", PATTERNS)
-def test_a_typed_sentence_may_be_written_as_people_write(task):
+def test_a_typed_sentence_is_normalised(task):
     typed, clean = {
         "en-fr": ("  Does a bird  SING ?", "does a bird sing?"),
         "en-it": ("The boy’s dog sleeps.", "the boy's dog sleeps"),
@@ -196,7 +196,7 @@ def test_a_typed_sentence_may_be_written_as_people_write(task):
 
 
 @pytest.mark.parametrize(("task", "pattern"), [(task, name) for task in PATTERNS for name in PATTERNS[task]])
-def test_a_pattern_alone_makes_its_own_sentences_and_holds_out_no_word_by_itself(task, pattern):
+def test_a_single_pattern_makes_only_its_own_sentences_and_trains_on_every_held_out_word(task, pattern):
     grammar = CORPORA[task][0]((pattern,), 1)
     rng, pairs, asked = np.random.default_rng(0), [], units(grammar, grammar.held_out())
     while len(pairs) < 9000 and not all(map(set.issuperset, units(grammar, pairs), asked)):
@@ -209,14 +209,14 @@ def test_a_pattern_alone_makes_its_own_sentences_and_holds_out_no_word_by_itself
 
 @pytest.mark.parametrize("task", PATTERNS)
 @pytest.mark.parametrize("adjectives", range(5))
-def test_every_choice_leads_to_a_sentence(task, adjectives):
+def test_every_number_of_adjectives_yields_every_possible_pattern(task, adjectives):
     grammar = CORPORA[task][0](None, adjectives)
     patterns = {pair.pattern for pair in grammar.drawn(np.random.default_rng(adjectives), 500)}
     mute = {"copula", "description", "predicate", "comparison", "relative"} if not adjectives else set()
     assert patterns == set(PATTERNS[task]) - mute
 
 
-def test_other_patterns_have_this_and_my_only_if_determiners_are_chosen():
+def test_other_patterns_use_further_determiners_only_if_that_pattern_is_chosen():
     more = {"this", "these", "my", "his", "her", "three"}
     grammar = FRENCH.grammar(("svo", "negation"))
     assert not more & units(grammar, grammar.drawn(np.random.default_rng(0), 500))[0]
@@ -228,7 +228,7 @@ def test_other_patterns_have_this_and_my_only_if_determiners_are_chosen():
 
 
 @pytest.mark.parametrize("task", PATTERNS)
-def test_the_same_seed_draws_the_same_sentences_and_another_one_others(task):
+def test_the_same_seed_draws_the_same_sentences_and_another_seed_others(task):
     grammar, same = CORPORA[task][0](None, 1), made(task, 1)[0]
     drawn = grammar.drawn(np.random.default_rng(3), 50)
     assert same.drawn(np.random.default_rng(3), 50) == drawn != same.drawn(np.random.default_rng(4), 50)
@@ -242,7 +242,7 @@ def test_drawing_a_batch_and_recognising_a_sentence_take_milliseconds(task):
     sources = [pair.source for pair in grammar.drawn(rng, 200)]
     began = time.process_time()
     grammar.drawn(rng, 640)
-    assert time.process_time() - began < 0.3  # ten batches; a tenth of it on an idle machine
+    assert time.process_time() - began < 0.3  # ten batches; an idle machine needs a tenth of this limit
     began = time.process_time()
     for source in sources:
         grammar.find(source)

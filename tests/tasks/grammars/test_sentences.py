@@ -1,4 +1,4 @@
-"""Each language by sentences that a person translated, and by what must never stand side by side."""
+"""Each language against sentences translated by hand and word sequences that must never occur."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from transformer.tasks.grammars.romance import FRENCH, ITALIAN
 FILES = {"en-fr": "french", "en-it": "italian", "zh-en": "chinese"}
 VOWEL = {"en-fr": "[aeiouhéêèîô]", "en-it": "[aeiou]"}
 HEAVY = "(s[bcdfglmnpqrtvz]|z|gn|ps)"
-"""What "lo" stands before, consonant by consonant."""
+"""The consonants before which "lo" stands."""
 PERSONS = "(man|men|woman|women|boys?|girls?|students?)"
 COLOUR = "(red|green|yellow|blue|black|white)"
 ADJECTIVE = "|".join({each.en for language in (FRENCH, ITALIAN) for each in language.lexicon.adjectives})
@@ -23,15 +23,15 @@ MEANS_ANOTHER_THING = {
     "my wife": rf"\b(my|his|her)( ({ADJECTIVE}))* {PERSONS}\b",
     "a bachelor": rf"\bold( ({ADJECTIVE}))* (boys?|girls?|students?)\b",
     "whose girl": rf"'s .*\b{PERSONS}\b",
-    "a cat that nobody knows": r"\b(likes?|like) an? ((?!'s).)*$",  # of an owner, "a" is no less known
+    "a cat that nobody knows": r"\b(likes?|like) an? ((?!'s).)*$",  # "a boy's cat" is allowed
     "a red house is green": rf"\b{COLOUR} \w+ (is|are) {COLOUR}$",
     "to buy a person": rf"\b(hides?|buys?|wants?|carry|carries) ((?!of)\w+ ){{1,4}}{PERSONS}$",
 }
-"""Not by the rules again, but by the words that stand together."""
+"""Sentences with an unintended meaning, found by word sequences, independently of the rules."""
 NEVER = {
     "en-fr": [
         rf"\b(le|la|ne|de|que|ce|ma|sa) {VOWEL['en-fr']}",
-        rf"\b(un|le|du|ce|mon|son) (vieux|beau|nouveau) {VOWEL['en-fr']}",  # not so "trois vieux arbres"
+        rf"\b(un|le|du|ce|mon|son) (vieux|beau|nouveau) {VOWEL['en-fr']}",  # "trois vieux arbres" is right
         rf"\b(cet|vieil|bel|nouvel) (?!{VOWEL['en-fr']})",
         rf"'(?!{VOWEL['en-fr']})",
         r"\bde (le|les)\b",
@@ -45,7 +45,7 @@ NEVER = {
     ],
     "zh-en": [r"\ba [aeiou]", r"\ban [^aeiou]"],
 }
-"""Forms before a word that needs others."""
+"""Word forms that are wrong before the word that follows."""
 
 
 @cache
@@ -55,20 +55,20 @@ def grammar(task):
 
 @cache
 def targets(task):
-    """Drawn translations; behind an Italian "e", "lo" is a pronoun and stands before no noun."""
+    """Drawn translations, without Italian clitic sentences, in which "lo" is a pronoun."""
     pairs = grammar(task).drawn(np.random.default_rng(6), 3000)
     return [pair.target for pair in pairs if (task, pair.pattern) != ("en-it", "clitic")]
 
 
 def by_hand(task, what):
-    """The rows of one kind in the file of a language; it says itself what stands in them."""
+    """Return the rows of one kind from the file of a language; comments in the file explain them."""
     path = Path(__file__).parent / "sentences" / f"{FILES[task]}.tsv"
     rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
     return [row[1:] for row in rows if row[0] == what]
 
 
 def linked(task, pair):
-    """Each word of the target with where it comes from, as the files write it."""
+    """Return each target word with the source words or places that it is linked to, as in the files."""
     units = grammar(task).src.units(pair.source)
     found = []
     for word, places in zip(grammar(task).tgt.units(pair.target), pair.links, strict=True):
@@ -78,7 +78,7 @@ def linked(task, pair):
 
 
 @pytest.mark.parametrize("task", FILES)
-def test_sentences_are_translated_as_a_person_would(task):
+def test_translations_equal_those_made_by_hand(task):
     expected = dict(by_hand(task, "sentence"))
     found = {source: grammar(task).find(source) for source in expected}
     assert {source: pair and pair.target for source, pair in found.items()} == expected
@@ -86,33 +86,33 @@ def test_sentences_are_translated_as_a_person_would(task):
 
 
 @pytest.mark.parametrize("task", FILES)
-def test_words_come_from_where_a_person_would_say(task):
+def test_links_equal_those_made_by_hand(task):
     expected = dict(by_hand(task, "links"))
     found = {source: grammar(task).find(source) for source in expected}
     assert {source: pair and linked(task, pair) for source, pair in found.items()} == expected
     assert {pair.pattern for pair in found.values()} == set(PATTERNS[task])
 
 
-def test_a_repeated_character_is_linked_where_it_is_meant():
+def test_a_repeated_character_does_not_shift_the_links():
     pair = grammar("zh-en").find("我把这把椅子卖了")  # 0 我, 1 把, 2 这, 3 把, 4 椅, 5 子, 6 卖, 7 了
     assert pair.target == "I sold this chair"
     assert pair.links == ((0,), (6, 7), (2,), (4, 5))
 
 
 @pytest.mark.parametrize("task", FILES)
-def test_what_would_be_wrong_or_mean_another_thing_is_no_sentence(task):
+def test_sentences_that_are_wrong_or_have_an_unintended_meaning_are_not_recognised(task):
     read = {source: grammar(task).read(source) for source, *_ in by_hand(task, "wrong")}
     assert [source for source in read if grammar(task).find(read[source])] == []
 
 
 @pytest.mark.parametrize("task", ["en-fr", "en-it"])
-def test_what_would_mean_another_thing_is_never_drawn(task):
+def test_sentences_with_an_unintended_meaning_are_never_drawn(task):
     sources = [pair.source for pair in grammar(task).drawn(np.random.default_rng(5), 3000)]
     for meaning, wrong in MEANS_ANOTHER_THING.items():
         assert [source for source in sources if re.search(wrong, source)] == [], meaning
 
 
 @pytest.mark.parametrize("task", FILES)
-def test_no_form_stands_before_a_word_that_needs_another(task):
+def test_every_word_form_fits_the_word_that_follows(task):
     for wrong in NEVER[task]:
         assert [target for target in targets(task) if re.search(wrong, target)] == [], wrong

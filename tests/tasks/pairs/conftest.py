@@ -1,4 +1,4 @@
-"""Pairs to write into files: a sentence and its translation, all different."""
+"""Fixtures for pairs: making them, and reading them from files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from transformer.tasks.pairs.reading import Reading, read_pairs
 
 @pytest.fixture(scope="session")
 def some():
-    """n pairs with accents and French signs."""
+    """Return n different pairs with accents and French punctuation."""
 
     def made(n=30):
         return [(f"Look at the {i} cats!", f"Regarde les {i} chats été !") for i in range(n)]
@@ -19,7 +19,7 @@ def some():
 
 @pytest.fixture(scope="session")
 def read():
-    """Read files given as text or bytes, named a, b, ..."""
+    """Read files given as text or bytes and named a.dat and b.dat."""
 
     def reading(*files):
         contents = [file.encode() if isinstance(file, str) else file for file in files]
@@ -30,7 +30,7 @@ def read():
 
 @pytest.fixture(scope="session")
 def found():
-    """A Reading of these pairs, as if a file had held them."""
+    """Return a `Reading` of the given pairs, as if read from a file."""
 
     def made(pairs):
         return Reading(tuple(pairs), "TSV, 2 columns")

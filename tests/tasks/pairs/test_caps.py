@@ -1,4 +1,4 @@
-"""Caps: what each leaves, by hand, and that all hold together for what is kept."""
+"""Caps: the pairs that each one keeps, counted by hand, and that the kept pairs meet all caps."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def reading(*pairs):
 
 
 def sentences(texts):
-    """Every letter is a word."""
+    """Make candidates in which every letter is a word."""
     return [Candidate((text, text), len(text), len(text), tuple(map(ord, text))) for text in texts]
 
 
@@ -33,7 +33,7 @@ def texts(candidates):
 
 
 def rarest(made):
-    """How often the rarest unit of each side occurs."""
+    """Return how often the rarest unit of each side occurs."""
     sides = zip(*made.pairs, strict=True)
     counts = [
         Counter(u for text in texts for u in w.units(text))
@@ -42,7 +42,7 @@ def rarest(made):
     return tuple(min(count.values()) for count in counts)
 
 
-def test_without_caps_everything_is_kept_and_spelled_in_one_way_but_for_capitals_that_count():
+def test_without_caps_all_pairs_are_kept_in_one_spelling_and_capitals_only_on_request():
     made = capped(reading(("Go!", "Va !"), ("The  boy 's cat", "L’ami ?"), ("GO !", "va !")), Caps())
     assert set(made.pairs) == {("go!", "va !"), ("the boy's cat", "l'ami ?")}
     capitals = capped(reading(("Go!", "Va !"), ("GO!", "va !")), Caps(lower=False))
@@ -50,7 +50,7 @@ def test_without_caps_everything_is_kept_and_spelled_in_one_way_but_for_capitals
     assert (capitals.src.lower, capitals.tgt.lower) == (False, False)
 
 
-def test_signs_stand_apart_on_the_side_where_most_of_them_do():
+def test_punctuation_is_spaced_on_the_side_where_most_of_it_is():
     french = [("Go?", "Va ?"), ("Go!", "Va !"), ("What?!", "Quoi!"), ("a ?", "b")]
     made = capped(reading(*french), Caps())
     assert (made.src.spaced, made.tgt.spaced) == ("", "?!;:")
@@ -61,7 +61,7 @@ def test_signs_stand_apart_on_the_side_where_most_of_them_do():
     assert spaced_signs([]) == spaced_signs(["no signs"]) == spaced_signs(["? a", "b ?", "c?"]) == ""
 
 
-def test_lengths_are_counted_in_words_and_signs_and_chinese_characters_after_swapping():
+def test_length_caps_count_words_signs_and_chinese_characters_after_swapping():
     pairs = reading(("one two three.", "我们看。"), ("one two.", "他们昨天看书。"), ("one.", "看。"))
     assert set(capped(pairs, Caps(longest_source=3)).pairs) == {
         ("one two.", "他们昨天看书。"),
@@ -76,18 +76,18 @@ def test_lengths_are_counted_in_words_and_signs_and_chinese_characters_after_swa
 
 
 @pytest.mark.parametrize(("least", "left"), [(1, ["ab", "bc", "cd", "aa", "ee"]), (2, ["aa", "ee"]), (3, [])])
-def test_a_sentence_that_goes_for_a_rare_word_may_take_others_along(least, left):
-    # d is rare; without "cd" c is rare; without "bc" b is; without "ab" a is left twice.
+def test_removing_a_sentence_with_a_rare_word_may_make_further_words_rare(least, left):
+    # d is rare; without "cd", c is rare; without "bc", b is rare; without "ab", a still occurs twice.
     assert texts(frequent(sentences(["ab", "bc", "cd", "aa", "ee"]), least)) == left
 
 
 def test_a_word_is_counted_on_its_own_side_only():
     made = capped(reading(("x go", "x"), ("x go", "y y"), ("go go", "y y")), Caps(min_frequency=2))
-    # The x of the target is rare though that of the source is not; without its pair x is rare there too.
+    # x is rare in the targets but not in the sources; without its pair it is rare in the sources too.
     assert made.pairs == (("go go", "y y"),)
 
 
-def test_frequency_holds_within_the_kept_pairs_beside_a_cap_of_their_number():
+def test_the_minimum_frequency_also_holds_under_a_cap_on_the_number_of_pairs():
     made_of = [
         (f"w{i % 40} v{i % 7} u{i}" if i % 9 == 0 else f"w{i % 40} v{i % 7}", f"t{i % 10}")
         for i in range(900)
@@ -98,7 +98,7 @@ def test_frequency_holds_within_the_kept_pairs_beside_a_cap_of_their_number():
     assert min(rarest(made)) >= 4
 
 
-def test_pairs_are_shuffled_before_the_rest_is_cut_off():
+def test_pairs_are_shuffled_before_their_number_is_capped():
     sorted_by_length = [(" ".join(["go"] * (1 + i // 100)), f"va {i}") for i in range(2000)]
     made = capped(reading(*sorted_by_length), Caps(most_pairs=500))
     lengths = Counter(len(source.split()) for source, _ in made.pairs)
@@ -112,7 +112,7 @@ def test_pairs_are_shuffled_before_the_rest_is_cut_off():
 
 @pytest.mark.parametrize("name", ["longest_source", "longest_target", "min_frequency", "most_pairs"])
 @pytest.mark.parametrize("value", [0, -3, 2.5, True, "7"])
-def test_a_cap_that_is_no_whole_number_from_1_is_refused(name, value):
+def test_a_cap_that_is_not_a_positive_whole_number_is_refused(name, value):
     says = "is outside 1 to 1,000,000" if type(value) is int else "is not a whole number"
     with pytest.raises(InputError, match=f"^{name}={value!r} {says}") as refused:
         Caps(**{name: value})
@@ -137,14 +137,14 @@ SENTENCE = st.lists(WORD | st.sampled_from([",", "?", "!", "'s", "l'", ".", "_",
     st.sampled_from(["", "?!;:"]),
     st.booleans(),
 )
-def test_the_quick_way_to_clean_gives_what_the_writing_gives(text, spaced, lower):
+def test_the_fast_cleaner_equals_the_clean_method_of_writing(text, spaced, lower):
     writing = Writing(spaced=spaced, lower=lower)
     assert cleaner(writing)(plain(text)) == writing.clean(plain(text))
 
 
 @profile(300)
 @given(st.lists(st.text("abcdef", min_size=1, max_size=5), max_size=30), st.integers(1, 4))
-def test_frequent_sentences_are_left_when_those_with_rare_words_are_taken_away_again_and_again(made, least):
+def test_frequent_keeps_what_repeated_removal_of_sentences_with_rare_words_leaves(made, least):
     left = list(made)
     while True:
         count = Counter("".join(left))
@@ -158,20 +158,20 @@ def test_frequent_sentences_are_left_when_those_with_rare_words_are_taken_away_a
 @pytest.mark.parametrize(
     ("made", "most", "left"),
     [
-        # To be there 5 times in 10 of 115, a word must occur 58 times.
+        # To occur 5 times in 10 of 115 sentences, a word must occur 58 times in all.
         (["z", "y", "x"] * 5 + ["y", "x"] * 15 + ["x"] * 70, 10, ["x"] * 10),
-        # Without z, 5.5 times.
+        # In 105 of 115: 5.5 times in all, so z is left out.
         (["z", "y", "x"] * 5 + ["y", "x"] * 15 + ["x"] * 70, 105, ["y", "x"] * 20 + ["x"] * 65),
-        # In the first 40 each letter occurs 4 times: a smaller part is kept that has frequent words.
+        # In the first 40, each letter occurs only 4 times: a smaller part with frequent words is kept.
         ([*"abcdefghij"] * 5 + ["xx"] * 4, 40, ["xx"] * 4),
         ([*"abcdefghij"] * 5 + ["xx"] * 4, 50, [*"abcdefghij"] * 5),
     ],
 )
-def test_few_are_chosen_among_sentences_of_more_frequent_words(made, most, left):
+def test_a_small_selection_is_taken_from_sentences_with_more_frequent_words(made, most, left):
     assert texts(frequent_few(sentences(made), 5, most)) == left
 
 
-def test_a_small_part_of_many_pairs_is_nearly_as_large_as_the_cap_allows():
+def test_a_cap_far_below_the_number_of_pairs_is_nearly_reached():
     chance = random.Random(0)
     skewed = [int(1.006 ** chance.randrange(1000)) for _ in range(40_000)]
     made_of = [(f"w{a} w{b} v{i % 9}", f"x{b} x{a}") for i, (a, b) in enumerate(itertools.pairwise(skewed))]
@@ -181,7 +181,7 @@ def test_a_small_part_of_many_pairs_is_nearly_as_large_as_the_cap_allows():
 
 
 def skewed(n, words, lengths, *, numbered):
-    """So many pairs of words drawn by chance, a few of them far more often than most, as in any language."""
+    """Return n pairs of random words, a few far more frequent than most, as in natural language."""
     chance = random.Random(0)
 
     def side(length, sign):
@@ -198,7 +198,7 @@ ANY = {"longest_source": None, "longest_target": None}
 @pytest.mark.parametrize(
     ("n", "words", "lengths", "numbered", "caps", "least", "most"),
     [
-        # A number makes every source different: no word of it is frequent, and most is kept all the same.
+        # A number makes every source unique: numbers are never frequent, yet most pairs are kept.
         (60, 300, (3, 7), True, SHORT, 0.9, 1),
         (3000, 300, (3, 7), True, SHORT, 0.9, 1),
         (600, 200, (20, 40), True, ANY, 1, 1),
@@ -206,7 +206,7 @@ ANY = {"longest_source": None, "longest_target": None}
         (12_000, 3000, (3, 20), False, SHORT | {"min_frequency": 5, "most_pairs": 5_000}, 2 / 12, 5 / 12),
     ],
 )
-def test_caps_are_suggested_that_leave_short_sentences_of_frequent_words_and_enough_of_them(
+def test_suggested_caps_keep_enough_short_sentences_of_frequent_words(
     n, words, lengths, numbered, caps, least, most
 ):
     found = skewed(n, words, lengths, numbered=numbered)

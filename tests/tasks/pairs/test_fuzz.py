@@ -1,4 +1,4 @@
-"""Any bytes whatsoever: they are refused with an InputError, or every line of them is accounted for."""
+"""Arbitrary bytes are refused with an `InputError`, or every line of them is accounted for."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from transformer.tasks.pairs.reading import MAX_SIDE, MIN_PAIRS, read_pairs
 from transformer.tasks.pairs.text import plain
 
 LARGEST = 2**16
-"""Bytes of a file."""
+"""Maximum size of a file, in bytes."""
 ODD = "aé '\"\t\n\r,;|{}[]:\\<>0\x85\x1c\u00a0\u2028\u202f\ufeff纽İʼn\u0301?!.-’_"
 WORDS = st.text(alphabet="abcéñ纽我 '-?!.", min_size=1, max_size=12)
 ROWS = st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=40)
@@ -42,7 +42,7 @@ WRITTEN = [
 
 @st.composite
 def files_of_pairs(draw):
-    """A file of some format with enough different pairs, and some places overwritten, cut out or repeated."""
+    """A file of many different pairs in some format, with parts overwritten, cut out or repeated."""
     pairs, times = draw(ROWS), draw(st.integers(10, 120))
     many = [(f"{s} {k}", f"{t} {k}") for k in range(times) for s, t in pairs]
     encoding = draw(st.sampled_from(["utf-8"] * 6 + ["utf-8-sig", "utf-16", "latin-1"]))
@@ -56,7 +56,7 @@ def files_of_pairs(draw):
 
 @st.composite
 def aligned_files(draw):
-    """Two files, most of them with as many lines."""
+    """Two files, usually with the same number of lines."""
     pairs, times = draw(ROWS), draw(st.integers(1, 60))
     missing = draw(st.sampled_from([0, 0, 0, 1]))
     sources = [f"{s} {k}" for k in range(times) for s, _ in pairs]
@@ -104,7 +104,7 @@ def test_any_bytes_are_refused_with_an_input_error_or_read_to_the_last_line(file
 
 
 def read_or_refused(files):
-    """The reading, or why there is none; any other exception is a failure."""
+    """Return the reading or its `InputError`; any other exception is a failure."""
     try:
         return read_pairs(files)
     except InputError as error:
@@ -116,7 +116,7 @@ def check_reading(reading, files):
     for side in (side for pair in reading.pairs for side in pair):
         assert side == plain(side) != ""
         assert len(side) <= MAX_SIDE
-        side.encode()  # no halves of characters
+        side.encode()  # no lone surrogates
     if b"\r" not in files[0] and not files[0].startswith((b"\xff\xfe", b"\xfe\xff")):
         lines = len(files[0].removesuffix(b"\n").split(b"\n"))
         assert reading.read + reading.n_skipped == lines

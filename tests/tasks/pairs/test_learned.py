@@ -1,4 +1,4 @@
-"""What a teacher would bring is learned with the settings that the app offers."""
+"""Lessons are learned with the settings that the app suggests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from transformer.training.state import TrainState
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LESSONS)
-def test_nine_tenths_of_the_held_out_pairs_of_each_lesson_come_out_right(name):
+def test_each_lesson_reaches_an_accuracy_of_90_percent_on_its_held_out_pairs(name):
     own = keep(OwnPairs(capped(lesson(name), suggested(lesson(name)))))
     config = for_pairs(with_task(beginning("default"), "pairs"), in_characters=own.in_characters)
     config = config.with_changes(pairs=own.digest, goal=None, device="cpu")

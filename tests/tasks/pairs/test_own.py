@@ -1,4 +1,4 @@
-"""A person's own pairs as a corpus: nothing held out is trained on, and what was kept can be read again."""
+"""Own pairs as a corpus: held-out pairs are never trained on, and saved pairs can be read again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RNG = np.random.default_rng(0)
 
 @pytest.fixture
 def own(found):
-    """A corpus of n sources, each with its share of targets."""
+    """Return a corpus of n sources with one to three targets each."""
 
     def made(n=400, **caps):
         pairs = [(f"The cat no {i}!", f"Le chat {k} du {i} !") for i in range(n) for k in range(1 + i % 3)]
@@ -27,7 +27,7 @@ def own(found):
 
 
 def held_out_by_hand(source):
-    """The rule again, in other words."""
+    """The rule for holding out, implemented independently."""
     digest = hashlib.blake2b(f"pairs\n{source}".encode(), digest_size=8).hexdigest()
     return str(int(digest, 16))[-1] == "0"
 
@@ -45,7 +45,7 @@ def test_no_source_is_on_both_sides_of_the_split_and_none_is_lost(own):
     assert all(pair.held_out and pair.links is None for pair in held_out)
 
 
-def test_spelling_that_makes_two_sources_one_leaks_nothing(found):
+def test_two_spellings_of_one_source_are_on_the_same_side_of_the_split(found):
     pairs = [
         (spelled, f"t{i} {k}")
         for i in range(300)
@@ -57,7 +57,7 @@ def test_spelling_that_makes_two_sources_one_leaks_nothing(found):
     assert corpus.size == 2 * len(trained)
 
 
-def test_every_target_is_a_training_example_and_counts_as_right(own):
+def test_every_target_of_a_source_is_an_example_and_a_reference(own):
     corpus = own()
     training = corpus.drawn(RNG, 1)
     assert corpus.size == len(training) == len(set(training))
@@ -73,7 +73,7 @@ def test_every_target_is_a_training_example_and_counts_as_right(own):
     assert corpus.find("the cat no 400!") is None
 
 
-def test_no_more_than_1000_are_held_out_and_the_others_are_not_trained_on_either(found):
+def test_at_most_1000_sources_are_held_out_and_the_excess_is_not_trained_on(found):
     sources = [f"cat {i}" for i in range(12_000)]
     corpus = OwnPairs(capped(found([(source, "chat") for source in sources]), Caps()))
     assert len(corpus.held_out()) == 1000
@@ -95,7 +95,7 @@ def test_probes_are_five_held_out_sources_of_usual_length_and_known_words(found)
     assert corpus.everyday() == ()
 
 
-def test_what_a_person_types_is_spelled_as_the_sources_are(own):
+def test_typed_text_is_normalised_like_the_sources(own):
     assert own().read("  THE\u00a0Cat no\t7 !\u200b") == "the cat no 7!"
     assert own(lower=False).read("The cat no 7!") == "The cat no 7!"
 
@@ -130,7 +130,7 @@ def test_too_few_sources_to_hold_some_out_are_refused_with_the_numbers(found):
             OwnPairs(capped(found(hopeless), Caps()))
 
 
-def test_asking_whether_a_source_is_held_out_leaves_no_trace_of_it():
+def test_checking_whether_a_source_is_held_out_does_not_cache_it():
     from transformer.tasks.corpus import held_out_by_hash
 
     before = held_out_by_hash.cache_info().currsize
@@ -138,7 +138,7 @@ def test_asking_whether_a_source_is_held_out_leaves_no_trace_of_it():
     assert held_out_by_hash.cache_info().currsize == before
 
 
-def test_the_digest_tells_pairs_caps_and_spelling_apart(own, found):
+def test_the_digest_depends_on_pairs_caps_and_spelling(own, found):
     same, others = own(), [own(399), own(lower=False), own(swap=True), own(most_pairs=10**6)]
     assert same.digest == own().digest
     assert len({same.digest, *(other.digest for other in others)}) == 5

@@ -1,4 +1,4 @@
-"""Reading pairs: every format, told by what is in it, and every line accounted for."""
+"""Reading pairs: every format is detected from its content, and every line is accounted for."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ AS_SAVED = {
 
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("saved", AS_SAVED)
-def test_each_format_is_told_by_its_content_however_it_was_saved(read, some, form, saved):
+def test_each_format_is_detected_from_its_content_however_it_was_saved(read, some, form, saved):
     reading = read(AS_SAVED[saved](FORMATS[form](some())))
     assert (reading.format, reading.pairs) == (form, tuple(some()))
     assert (reading.read, reading.skipped) == (30, ())
 
 
-def test_two_files_are_joined_line_by_line_and_an_empty_line_moves_no_other(read, some):
+def test_two_files_are_joined_line_by_line_and_an_empty_line_shifts_no_other(read, some):
     sources, targets = (list(side) for side in zip(*some(), strict=True))
     sources[3] = targets[7] = targets[9] = sources[9] = ""
     sources[5] = sources[5].replace(" ", "\t")
@@ -57,7 +57,7 @@ def test_two_files_are_joined_line_by_line_and_an_empty_line_moves_no_other(read
     assert reading.skipped == (("an empty side", 2), ("an empty line", 1))
 
 
-def test_quotation_marks_in_tsv_are_plain_characters_and_a_leading_one_swallows_nothing(read, some):
+def test_quotation_marks_in_tsv_are_plain_characters_even_at_the_start_of_a_cell(read, some):
     odd = [('"Go, he said.', "« Va ! »"), ('Say "hi"', 'Dis "salut"'), ('""', '"'), ('"a"', '"b"')]
     assert read(tsv(some()[:15] + odd + some()[15:])).pairs == tuple(some()[:15] + odd + some()[15:])
 
@@ -68,7 +68,7 @@ def test_quoted_cells_of_csv_may_hold_commas_and_quotation_marks(read, some):
     assert reading.pairs == (*odd, *some())
 
 
-def test_a_quotation_mark_in_csv_that_nobody_closes_takes_no_other_line_along(read, some):
+def test_an_unclosed_quotation_mark_in_csv_affects_only_its_own_line(read, some):
     lines = [f"{quoted(s)},{t}" for s, t in some()]
     reading = read("\n".join([*lines[:9], '"Hello,Bonjour', *lines[9:]]))
     assert reading.pairs == tuple(some())
@@ -82,18 +82,18 @@ def test_only_line_feeds_end_lines(read, some, sign):
         assert read(FORMATS[form]([*some(), odd])).pairs[-1] == ("one two", "un deux"), form
 
 
-def test_controls_and_halves_of_characters_are_left_out(read, some):
+def test_control_characters_and_byte_order_marks_are_removed(read, some):
     assert read(tsv([*some(), ("a\x07b\x7f\x9f", "\ufeffc\x1bd")])).pairs[-1] == ("ab", "cd")
 
 
 @pytest.mark.parametrize(
     "first", [("French", "French"), ("source", "target"), ("Yes.", "No."), ("Text 1", "Source 1")]
 )
-def test_a_first_line_is_a_pair_whatever_it_says(read, some, first):
+def test_the_first_line_is_a_pair_even_if_it_looks_like_a_header(read, some, first):
     assert read(tsv([first, *some()])).pairs[0] == first
 
 
-def test_numbers_may_be_what_is_learned(read):
+def test_one_side_may_consist_of_numbers(read):
     pairs = tuple((str(i), f"number {i}") for i in range(30))
     assert read(tsv(pairs)).pairs == pairs
 
@@ -114,7 +114,7 @@ def test_every_defect_is_counted(read, some):
     assert reading.read + reading.n_skipped == 44
 
 
-def test_what_is_odd_and_no_defect(read, some):
+def test_unusual_but_valid_pairs_are_kept(read, some):
     more = [("Go.", "Va !"), ("Go.", "Marche."), ("Tom", "Tom"), ("a" * 1000, "b")]
     reading = read(tsv(some() + more, end="\n\n"))
     assert reading.pairs == tuple(some() + more)

@@ -1,4 +1,4 @@
-"""Files that cannot be used: what was found, and no other exception."""
+"""Unusable files are refused with what was found in them, and raise no other exception."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from transformer.tasks.pairs.reading import read_pairs
 
 @pytest.fixture
 def complaint(read):
-    """The text of the refusal of these files."""
+    """Return the message with which the given files are refused."""
 
     def said(*files):
         with pytest.raises(InputError) as refused:
@@ -62,11 +62,11 @@ OBJECTS = [{"src": "a", "tgt": "b"}] * 40
         ("1,b,2,d,e\n" * 40, "Keep the two with the sentences and their translations."),
     ],
 )
-def test_what_is_no_table_is_refused_for_what_it_is(complaint, content, found):
+def test_a_file_that_is_not_a_table_of_pairs_is_refused_with_what_was_found(complaint, content, found):
     assert found in complaint(content)
 
 
-def test_three_quarters_of_the_lines_must_have_the_form(read, complaint):
+def test_three_quarters_of_the_lines_must_have_the_same_format(read, complaint):
     good, bad = [f"s{i}\tt{i}" for i in range(75)], [f"s{i}" for i in range(26)]
     assert read("\n".join(good + bad[:25])).read == 75
     assert "Only 74% of the lines of “a.dat” are TSV, 2 columns; line 76 is “s0”" in complaint(
@@ -74,7 +74,7 @@ def test_three_quarters_of_the_lines_must_have_the_form(read, complaint):
     )
 
 
-def test_fewer_than_20_pairs_are_refused_with_their_number_and_what_was_left_out(read, complaint):
+def test_fewer_than_20_pairs_are_refused_with_their_number_and_what_was_skipped(read, complaint):
     lines = [f"s{i}\tt{i}\n" for i in range(20)]
     assert read("".join(lines)).read == 20
     said = complaint("".join(lines[:19]) + lines[0] * 3 + "x\t\n")
@@ -82,7 +82,7 @@ def test_fewer_than_20_pairs_are_refused_with_their_number_and_what_was_left_out
         assert part in said
 
 
-def test_two_files_must_have_as_many_lines_and_a_language_each(complaint):
+def test_two_files_must_have_the_same_number_of_lines_and_one_column_each(complaint):
     many, few = "word\n" * 31, "mot\n" * 29
     assert complaint(many, few).startswith("“a.dat” has 31 lines and “b.dat” has 29")
     assert complaint(many, LINES).startswith("“b.dat” has several columns")
@@ -96,7 +96,7 @@ def test_no_file_and_three_files_are_refused(n):
         read_pairs([("x", LINES.encode())] * n)
 
 
-def test_files_of_20_mb_and_300_000_lines_are_the_largest(complaint):
+def test_uploads_are_limited_to_20_mb_and_300_000_lines(complaint):
     content = b"a" * 10_000_001
     assert complaint(content, content).startswith("The upload has 20.0 MB; the limit is 20 MB")
     assert "too few" not in complaint(content[:-1]), "looked at"

@@ -1,4 +1,4 @@
-"""Uploads by digest: found while somebody holds them, the same for all, and gone with the last holder."""
+"""Uploads by digest: one shared object, available while referenced and removed with the last reference."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from transformer.tasks.tokenizer import characters
 
 @pytest.fixture
 def fresh(found):
-    """An own object for equal pairs, each time."""
+    """Return a new object with equal pairs on each call."""
 
     def made(word="cat"):
         return OwnPairs(capped(found([(f"{word} {i}", f"x {i}") for i in range(200)]), Caps()))
@@ -25,7 +25,7 @@ def fresh(found):
     return made
 
 
-def test_kept_pairs_are_found_by_their_digest_and_equal_ones_are_the_same(fresh):
+def test_kept_pairs_are_found_by_digest_and_equal_pairs_share_one_object(fresh):
     first = keep(fresh())
     assert kept(first.digest) is first
     assert keep(fresh()) is first
@@ -33,7 +33,7 @@ def test_kept_pairs_are_found_by_their_digest_and_equal_ones_are_the_same(fresh)
     assert kept(other.digest) is other is not first
 
 
-def test_pairs_are_gone_with_their_last_holder(fresh):
+def test_pairs_are_removed_with_their_last_reference(fresh):
     held = keep(fresh())
     digest, trace = held.digest, weakref.ref(held)
     del held
@@ -44,7 +44,7 @@ def test_pairs_are_gone_with_their_last_holder(fresh):
     assert refused.value.field == "pairs_upload"
 
 
-def test_threads_that_keep_equal_pairs_at_once_get_the_same(fresh):
+def test_threads_that_keep_equal_pairs_at_once_get_the_same_object(fresh):
     made, got = [fresh() for _ in range(8)], []
     gate = threading.Barrier(8)
 
@@ -61,7 +61,7 @@ def test_threads_that_keep_equal_pairs_at_once_get_the_same(fresh):
     assert len(set(map(id, got))) == 1
 
 
-def test_a_file_lives_only_as_long_as_someone_holds_it():
+def test_a_tokenizer_file_is_removed_with_its_last_reference():
     content = characters("abc").to_json()
     one = keep_tokenizer(content)
     digest = one.digest
@@ -78,12 +78,12 @@ def test_a_file_lives_only_as_long_as_someone_holds_it():
     assert refused.value.field == "tokenizer"
 
 
-def test_other_contents_are_other_files():
+def test_different_contents_have_different_digests():
     one, other = (keep_tokenizer(characters(alphabet).to_json()) for alphabet in ("abc", "abd"))
     assert one.digest != other.digest
     assert kept_tokenizer(one.digest).content != kept_tokenizer(other.digest).content
 
 
-def test_what_is_no_tokenizer_is_refused():
+def test_content_that_is_not_a_tokenizer_is_refused():
     with pytest.raises(InputError, match="^This is not a tokenizer.json of the tokenizers package "):
         keep_tokenizer("{}")

@@ -1,4 +1,4 @@
-"""Own pairs are read in words or characters, by what is measured on them."""
+"""Own pairs are read in words or in characters, chosen by measurements on the pairs."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def units(pairs, found, **caps):
 
 
 def tokens(name):
-    """The shown tokens of both sides of a lesson, as the app suggests to read it."""
+    """Return the displayed tokens of both sides of a lesson under the suggested caps."""
     own = keep(OwnPairs(capped(lesson(name), suggested(lesson(name)))))
     task = task_of(RunConfig().with_changes(task="pairs", pairs=own.digest))
     return [set(one.tokens(range(4, one.size))) for one in (task.src_tokenizer, task.tgt_tokenizer)]
 
 
 @pytest.mark.parametrize("name", CHOSEN)
-def test_each_lesson_is_read_in_the_units_in_which_its_held_out_pairs_are_known_and_nearly_all_is_kept(name):
+def test_each_lesson_is_read_in_the_expected_units_and_nearly_all_pairs_are_kept(name):
     reading = lesson(name)
     made = capped(reading, suggested(reading))
     assert (made.src.named, made.tgt.named) == CHOSEN[name]
@@ -47,7 +47,7 @@ def test_each_lesson_is_read_in_the_units_in_which_its_held_out_pairs_are_known_
     assert (swapped.src.named, swapped.tgt.named) == CHOSEN[name][::-1]
 
 
-def test_the_tokens_of_auto_are_these_units():
+def test_the_auto_tokenizer_uses_the_chosen_units():
     assert tokens("reversed")[0] <= set("abcdefghijklmnopqrstuvwxyz")
     digits, said = tokens("numbers")
     assert digits == set("0123456789")
@@ -67,7 +67,7 @@ def test_morse_code_keeps_the_spaces_between_its_letters():
     assert "." in task_tokens, "E is one token, and no full stop of the letter before it"
 
 
-def test_single_words_with_a_few_different_answers_have_words_for_answers(found):
+def test_a_few_different_answers_to_single_words_are_read_in_words(found):
     labels = [(word, "long" if len(word) > 5 else "short") for word, _ in LESSONS["reversed"]]
     assert units(labels, found) == ("characters", "words")
 
@@ -81,24 +81,24 @@ def test_a_script_without_spaces_is_read_in_characters(found):
     assert units(pairs, found) == ("characters", "words")
 
 
-def test_sentences_stay_in_words_though_many_are_unknown(found):
+def test_sentences_are_read_in_words_even_if_many_words_are_unknown(found):
     pairs = [(f"the {word} is here", f"{other} est là") for word, other in LESSONS["reversed"]]
     assert units(pairs, found) == ("words", "words")
 
 
 @pytest.mark.parametrize(("n_words", "unit"), [(30, "words"), (400, "characters")])
-def test_single_words_are_read_in_words_where_training_knows_them(found, n_words, unit):
+def test_single_words_are_read_in_words_where_they_occur_in_training(found, n_words, unit):
     pairs = [(word, f"{i} a") for i, (word, _) in enumerate(LESSONS["reversed"][:n_words] * (900 // n_words))]
     assert units(pairs, found, swap=True)[1] == unit
 
 
-def test_capitals_count_where_they_are_asked_for(found):
+def test_capitals_are_kept_on_request(found):
     pairs = [(word.capitalize(), other) for word, other in LESSONS["reversed"]]
     made = capped(found(pairs), Caps(lower=False))
     assert set(made.pairs) == set(pairs)
 
 
-def test_the_unknown_words_of_each_side_are_counted_by_hand():
+def test_the_share_of_unknown_words_equals_a_count_by_hand():
     own = OwnPairs(capped(lesson("numbers"), Caps()))
     trained = {word for pair in own.drawn(None, 0) for word in pair.target.split()}
     asked = [word for pair in own.held_out() for word in pair.target.split()]
@@ -114,7 +114,7 @@ def test_saved_pairs_are_read_in_the_same_units_again(name):
     assert (again.src, again.tgt, again.digest) == (own.src, own.tgt, own.digest)
 
 
-def test_pairs_in_words_have_the_digest_that_they_always_had():
+def test_the_digest_of_pairs_in_words_stays_compatible_with_earlier_versions():
     own = OwnPairs(capped(lesson("french"), Caps()))
     digest = hashlib.blake2b(json.dumps([asdict(Caps()), "", ""], sort_keys=True).encode(), digest_size=8)
     for source, target in own.capped.pairs:
@@ -122,7 +122,7 @@ def test_pairs_in_words_have_the_digest_that_they_always_had():
     assert own.digest == digest.hexdigest()
 
 
-def test_words_are_tokens_where_they_are_asked_for_and_a_held_out_word_is_unknown():
+def test_with_the_words_tokenizer_words_are_tokens_and_a_held_out_word_is_unknown():
     own = keep(OwnPairs(capped(lesson("reversed"), Caps())))
     task = task_of(RunConfig().with_changes(task="pairs", pairs=own.digest, tokenizer="words"))
     held_out, trained = task.held_out()[0], own.drawn(None, 0)[0].source

@@ -1,9 +1,9 @@
-// Cells of a picture that answers a click, for the keyboard: arrows go from cell to cell, Enter presses one.
+// Keyboard access to the cells of a clickable picture: arrow keys move from cell to cell, Enter clicks the cell.
 
 const WAYS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 const HELP = "Picture: arrow keys go from cell to cell, Enter chooses one";
 
-// The heatmaps of a picture: of those upon one another the lowest.
+// The heatmaps of a picture; of heatmaps that overlap, the lowest.
 function tablesOf({ _fullData: traces = [], _fullLayout: layout }) {
   const found = new Map();
   for (const { type, index, xaxis, yaxis, z } of traces) {
@@ -14,7 +14,7 @@ function tablesOf({ _fullData: traces = [], _fullLayout: layout }) {
   return [...found.values()];
 }
 
-// Where the i-th row or column begins on the page, and how long it is.
+// The start and the length of the i-th row or column, in pixels.
 function along(axis, i) {
   const [from, to] = [axis.l2p(i - 0.5), axis.l2p(i + 0.5)];
   return [axis._offset + Math.min(from, to), Math.abs(to - from)];
@@ -29,7 +29,7 @@ function nameOf({ tickvals = [], ticktext = [] }, i) {
 }
 
 export class Cells {
-  // drawing: what draws the picture, and whose `clicked` is called
+  // drawing: the Drawing of the picture, whose `clicked` is called
   constructor(drawing) {
     Object.assign(this, { drawing, host: drawing.host, at: null });
     const { host } = this;
@@ -38,7 +38,7 @@ export class Cells {
     host.addEventListener("blur", () => this.place());
   }
 
-  // After the picture has been drawn.
+  // Called after the picture has been drawn.
   drawn() {
     const { host } = this;
     this.tables = this.drawing.clicked ? tablesOf(host) : [];
@@ -58,7 +58,7 @@ export class Cells {
     this.place();
   }
 
-  // One cell on; beyond the edge of a table into the next one in that direction.
+  // Move by one cell; beyond the edge of a table, to the next table in that direction.
   move(way) {
     if (!this.at) return;
     const { table, cell } = this.at;
@@ -78,7 +78,7 @@ export class Cells {
     this.at = { table: i, cell: cell.map((at, axis) => (way[axis] ? (way[axis] > 0 ? 0 : one.ends[axis]) : within(at, one.ends[axis]))) };
   }
 
-  // Frames the cell as long as the picture has the focus, and says what stands in it.
+  // Frame the cell while the picture has the focus, and describe its value in the label.
   place() {
     const { host } = this;
     const on = document.activeElement === host && this.tables?.length;

@@ -1,17 +1,17 @@
-// The maps of a word over some steps, as the server packs them (transformer/player/chunks.py), and the tiles and
-// cells that are made of them.
+// The maps of a word over some steps, as packed by the server (transformer/player/chunks.py), and the tiles and
+// cells made from them.
 
 export const ONE = 65534;
 export const BLOCKED = 65535;
 export const GAP = 1; // cells between two tiles
 
-// A line of JSON, and a copy of the bytes behind it.
+// Split bytes into a line of JSON and a copy of the bytes after it.
 export function parted(bytes) {
   const end = bytes.indexOf(10);
   return [JSON.parse(new TextDecoder().decode(bytes.subarray(0, end))), bytes.slice(end + 1).buffer];
 }
 
-// A line of JSON, and behind it of each site (N, H, Q, K) codes: of later steps the difference to the one before.
+// Decode a line of JSON, followed by (N, H, Q, K) codes of each site: differences from step to step after the first.
 export function decoded(bytes) {
   const [chunk, body] = parted(bytes);
   const numbers = new Uint16Array(body);
@@ -28,7 +28,7 @@ export function decoded(bytes) {
   return chunk;
 }
 
-// One word at one step.
+// The maps of one word at one step.
 export class Maps {
   constructor(chunk, look, step) {
     Object.assign(this, { chunk, look, step, place: chunk.steps.indexOf(step) });
@@ -42,14 +42,14 @@ export class Maps {
     return this.chunk.sites[site][0];
   }
 
-  // What is in a cell: a weight, or null where it is blocked.
+  // The weight of a cell; null if it is blocked.
   cell(site, head, row, column) {
     const [heads, rows, columns] = this.chunk.sites[site];
     const code = this.chunk.codes[site][((this.place * heads + head) * rows + row) * columns + column];
     return code === BLOCKED ? null : code / ONE;
   }
 
-  // The weights of one head as rows, and which cells are blocked by hand: 1, others null.
+  // The weights of one head as rows, and the cells blocked by hand (1; null elsewhere).
   large(site, head, causal) {
     const [, rows, columns] = this.chunk.sites[site];
     const weights = [];
@@ -62,7 +62,7 @@ export class Maps {
     return { weights, taken };
   }
 
-  // All heads of these sites: a column of tiles a site, a row a head; and blocked cells, 0 in the future, 1 by hand.
+  // All heads of these sites as tiles: a column per site, a row per head; and blocked cells: 0 future, 1 by hand.
   tiles(sites, causal) {
     const [heads, rows, columns] = this.chunk.sites[sites[0]];
     const high = heads * (rows + GAP) - GAP;
@@ -86,13 +86,13 @@ export class Maps {
     return { weights, blocked };
   }
 
-  // Where a row of every head is among the tiles.
+  // The indices of one row of every head among the tiles.
   rowsOf(site, row) {
     const [heads, rows] = this.chunk.sites[site];
     return Array.from({ length: heads }, (_, head) => head * (rows + GAP) + row);
   }
 
-  // The rectangle of the axes that one map has, alone or as a tile: [x0, x1, y0, y1].
+  // The rectangle of one map on the axes, alone or as a tile: [x0, x1, y0, y1].
   box(site, layer = 0, head = 0) {
     const [, rows, columns] = this.chunk.sites[site];
     const [x, y] = [layer * (columns + GAP) - 0.5, head * (rows + GAP) - 0.5];
@@ -103,7 +103,7 @@ export class Maps {
     return this.look.off.some(([one, number]) => one === site && number === head);
   }
 
-  // The head and the number of the site of a cell of the tiles; null between them.
+  // The head and the site's number of a cell of the tiles; null between tiles.
   tileAt(site, [y, x]) {
     const [, rows, columns] = this.chunk.sites[site];
     const inside = y >= 0 && x >= 0 && y % (rows + GAP) < rows && x % (columns + GAP) < columns;
@@ -111,7 +111,7 @@ export class Maps {
   }
 }
 
-// Where a step is among ascending ones: the nearest; of two the earlier.
+// The index of the nearest of ascending steps; the earlier of two equally near ones.
 export function nearest(steps, step) {
   let low = 0;
   let high = steps.length - 1;
@@ -123,7 +123,7 @@ export function nearest(steps, step) {
   return low > 0 && step - steps[low - 1] <= steps[low] - step ? low - 1 : low;
 }
 
-// The last of some entries that begins at a step or before it.
+// The last of ascending entries that begins at or before a step; else the first entry.
 export function upTo(entries, step, of = (entry) => entry.from) {
   let found = entries[0];
   for (let low = 0, high = entries.length - 1; low <= high;) {

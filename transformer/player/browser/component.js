@@ -1,25 +1,25 @@
-// What a component has to know of the Streamlit page that it stands on, and its address.
+// How a component deals with its Streamlit page and the page's address.
 
-const LEAVING = 15000; // ms that a page may take to be left: a server that was just started takes many
-const SOON = 100; // ms after which a page that runs is looked at again
-let left = -Infinity; // when something was pressed that leads to another page
-let search = ""; // of the address from which it led away
+const LEAVING = 15000; // ms that leaving a page may take: long on a server that was just started
+const SOON = 100; // ms between two checks of whether the page still runs
+let left = -Infinity; // time of the press that leads to another page
+let search = ""; // query of the address that was left
 
-// Something was pressed whose answer is another page.
+// Note that a press leads to another page.
 export function leave() {
   [left, search] = [performance.now(), location.search];
 }
 
-// It could not be done: the page stays.
+// Note that the press failed and the page stays.
 export function stay() {
   left = -Infinity;
 }
 
-const SENT = 20; // ms within which Streamlit sends a message that it was given
-let again = false; // whether this click on a link is the one that is done
+const SENT = 20; // ms within which Streamlit sends a queued message
+let again = false; // whether this click on a link is the repeated one
 
-// Streamlit sends a message a moment after it was given, but opens a page at once. A message of the page that is being
-// left would come second and undo that, or leave the other page empty: the link waits for it.
+// Streamlit sends messages with a delay, but opens a page at once. A late message of the page that is being left would
+// undo the change of page, or leave the new page empty. So a click on a link waits until messages are sent.
 document.addEventListener("click", (event) => {
   if (event.target.closest?.(".st-key-race_start button")) leave();
   const link = event.target.closest?.("a[href]");
@@ -41,30 +41,30 @@ window.addEventListener("popstate", () => {
   shown = location.pathname;
 });
 
-// Streamlit runs the page from which it has heard last: a message that came after the click on a link would undo it.
-// `since` is when the component was mounted.
+// Streamlit runs the page that sent the last message: a message after the click on a link would undo the click.
+// since: the time at which the component was mounted.
 export const leaving = (since) => since < left && performance.now() - left < LEAVING;
 
-// A message that comes just as Streamlit ends a run of the page makes it lose that end, and a page that was come to may
-// stay empty. A message without a press waits until the page has run.
+// A message that arrives just as Streamlit ends a script run makes Streamlit miss the end, and a newly opened page may
+// stay empty. So messages that no press has caused wait until the script run has ended.
 export function whenRun(does) {
   const { testScriptState: state } = document.querySelector("[data-testid=stApp]")?.dataset ?? {};
   if (state === "running") setTimeout(() => whenRun(does), SOON);
   else does();
 }
 
-const CROWD = 500; // ms over which a crowd is spread
+const CROWD = 500; // ms over which the requests of many viewers are spread
 
-// A page is to be drawn anew: not by all viewers at once.
+// Request a rerun of the page, not for all viewers at once.
 export function spread(viewers, does) {
   setTimeout(() => whenRun(does), viewers > 4 ? Math.random() * CROWD : 0);
 }
 
-const AGAIN = 5000; // ms between two questions for a ticket
-const PATIENT = 15000; // ms until Python has another ticket, on a busy machine
-const MINUTE = 60000; // ms that a page stands at least before it is loaded again
+const AGAIN = 5000; // ms between two requests for a ticket
+const PATIENT = 15000; // ms that a new ticket from Python may take on a busy machine
+const MINUTE = 60000; // minimum age in ms of a page that is reloaded
 
-// What to do about tickets that are refused. asks: asks Python for others; status: promises what a ticket is answered.
+// Handles refused tickets. asks: requests new tickets from Python; status: promises the HTTP status for a ticket.
 export class Refusals {
   constructor(asks, status) {
     Object.assign(this, { asks, status, asked: -Infinity });
@@ -75,24 +75,24 @@ export class Refusals {
     this.asked = performance.now();
     this.asks();
     if (await this.status() !== 403) this.since = undefined;
-    // A server that has been started again knows nothing of this page, and Streamlit tells it nothing before a click.
+    // A restarted server does not know this page, and Streamlit sends it nothing before a click.
     else if (performance.now() - (this.since ??= performance.now()) > PATIENT && performance.now() > MINUTE) location.reload();
   }
 
-  // There is another ticket.
+  // Note that a new ticket has arrived.
   renewed() {
     this.since = undefined;
   }
 }
 
-// What the address named on the page that was left last; told once.
+// The query of the page that was left last; returned only once.
 export function searchBefore() {
   const before = search;
   search = "";
   return before;
 }
 
-// Streamlit unmounts a component too when a newer message overtakes, and may mount one whose element it has taken away.
+// Streamlit may unmount a component when a newer message overtakes, and may mount one whose element is already removed.
 export function whenGone(root, done) {
   const looks = setInterval(() => {
     if (root.isConnected) return;
@@ -101,9 +101,9 @@ export function whenGone(root, done) {
   }, 1000);
 }
 
-// Streamlit makes an entry of the browser's history of every parameter that a page writes into its address. Here one is
-// a page, or a step or run that was chosen; anything else is written into the entry that is there.
-const TOGETHER = 1000; // ms within which what is chosen is one entry
+// Streamlit adds an entry to the browser's history for every parameter that a page writes into its address. Here only
+// a change of page and a chosen step or run add an entry; any other change replaces the current entry.
+const TOGETHER = 1000; // ms within which several choices are one entry
 const push = (...entry) => {
   History.prototype.pushState.apply(history, entry);
   shown = location.pathname;
@@ -114,15 +114,15 @@ history.pushState = (state, unused, address) => {
   const [before, after] = [new URL(location.href), new URL(address, location.href)];
   const [had, has] = [before.searchParams, after.searchParams];
   if (before.pathname === after.pathname) {
-    // From the list of stories to one, or back; what a page that is come to writes is not of a story.
+    // From the list of stories to a story, or back. Other changes come from a page that is being opened.
     if (had.has("story") !== has.has("story")) {
       if (has.has("story") || !has.size) push(state, unused, address);
       return;
     }
-    // A page that names a word always does: this is of one that is being left, or was.
+    // Pages never drop the word from their address: such a change comes from a page that is being left or was left.
     if (had.has("word") ? !has.has("word") : had.has("run") && !has.has("run")) return;
     const other = had.get("step") !== has.get("step") || (had.has("run") && had.get("run") !== has.get("run"));
-    // Without a word the page has yet to come.
+    // Without a word the page has not been drawn yet.
     const chosen = other && had.has("word") && performance.now() - pushed > TOGETHER;
     if (!chosen) return history.replaceState(state, unused, address);
     pushed = performance.now();
@@ -130,7 +130,7 @@ history.pushState = (state, unused, address) => {
   push(state, unused, address);
 };
 
-// Streamlit gives the zone of its uploader the role of mere decoration, and a label, which contradict each other.
+// Streamlit gives the drop zone of its uploader the role `presentation` and a label, which contradict each other.
 const uploaders = document.getElementsByClassName("stFileUploader");
 let looking = 0;
 new MutationObserver(() => {

@@ -1,14 +1,14 @@
-// The step control: play, speed, a slider with the moments upon it, LIVE. It never moves under a hand that holds it.
+// The step control: play, speed, a slider with marks for the moments, LIVE. The slider never moves while it is held.
 
 import { nearest } from "./chunks.js";
 
-const HELD = 600; // ms after a key
+const HELD = 600; // ms that the slider counts as held after a key
 const JUMPS = {
   ArrowLeft: -1, ArrowDown: -1, PageDown: -10, Home: -Infinity,
   ArrowRight: 1, ArrowUp: 1, PageUp: 10, End: Infinity,
 };
 const SPEEDS = { "2/s": 2, "5/s": 5, "10/s": 10, "20/s": 20 };
-const PASSING = 0.04; // share of the slider behind a moment on which it is named
+const PASSING = 0.04; // share of the slider after a moment within which the moment is named
 const WHOLE = new Intl.NumberFormat("en-US");
 export const counted = (n) => WHOLE.format(n);
 
@@ -32,7 +32,7 @@ export class Control {
     this.speedBox.replaceChildren(...Object.keys(SPEEDS).map((name) => new Option(name, name)));
     this.speedBox.value = "10/s";
     Object.assign(this, { steps: [], planned: 1, shown: 0, pressed: false, held: 0, moments: [], pointed: null });
-    this.button.disabled = true; // until there are steps
+    this.button.disabled = true; // until the first step is recorded
     this.button.onclick = () => hooks.play();
     this.liveButton.onclick = () => hooks.live();
     this.input.onpointerdown = (event) => this.press(event);
@@ -53,7 +53,7 @@ export class Control {
     this.pressed = true;
     const hand = new AbortController();
     const release = ({ type, buttons }) => {
-      if (type === "pointermove" && buttons) return; // else it was let go unseen
+      if (type === "pointermove" && buttons) return; // no button: the release was missed
       hand.abort();
       this.pressed = false;
       setTimeout(() => this.hooks.rested()); // after the last input event
@@ -70,13 +70,13 @@ export class Control {
     if (!this.pressed) this.hold();
     if (step !== this.shown) this.go(step);
     else if (this.pressed) this.input.value = step; // the handle stays on a frame
-    else this.go(this.neighbour(way)); // a screen reader's "one more" may be less than a frame
+    else this.go(this.neighbour(way)); // an increment by a screen reader may be less than a frame
   }
 
   key(event) {
     const { key, ctrlKey, altKey, metaKey } = event;
     if (ctrlKey || altKey || metaKey) return;
-    // Streamlit hears no shortcut from an input: a letter is passed on from beside it.
+    // Streamlit ignores shortcuts from an input: dispatch letter keys again from the root element.
     if (key.length === 1) this.root.dispatchEvent(new KeyboardEvent("keydown", event));
     const jump = JUMPS[key];
     if (!jump || !this.steps.length) return;
@@ -100,7 +100,7 @@ export class Control {
     }, HELD);
   }
 
-  // The newest step is LIVE: going to the end means to follow.
+  // The newest step is LIVE: moving to the end follows the run.
   go(step) {
     this.place(step);
     if (step === this.steps.at(-1)) this.hooks.live();
@@ -162,14 +162,14 @@ export class Control {
     this.jumps[1].disabled = !moments.some(({ step }) => step > this.shown);
   }
 
-  // Go to the moment before the step that is shown (-1), or to the one after it (1).
+  // Go to the moment before (-1) or after (1) the step that is shown.
   jump(way) {
     const { moments, shown, steps } = this;
     const moment = way < 0 ? moments.findLast(({ step }) => step < shown) : moments.find(({ step }) => step > shown);
     if (moment) this.hooks.go(steps[nearest(steps, moment.step)]);
   }
 
-  // Write the step over the slider, with the moment that is pointed at or has just been passed.
+  // Write the step above the slider, with the moment under the pointer or just passed.
   name(pointed = this.pointed) {
     this.pointed = pointed;
     const { shown, max, moments, bubble } = this;

@@ -1,7 +1,7 @@
-// Draws Plotly pictures and keeps them in place: {spec, arrays, layout, step}, as `Picture` of Python has them.
-// What a picture's spec says is drawn anew when it changes; arrays and parts of the layout are put in place.
+// Draws Plotly pictures and updates them in place: {spec, arrays, layout, step}, as in `Picture` of Python.
+// A new spec is drawn from scratch; arrays and parts of the layout are updated in place.
 
-let library; // promise of Plotly
+let library; // promise of the Plotly library
 
 export function loadPlotly(address) {
   library ??= new Promise((resolve, reject) => {
@@ -10,7 +10,7 @@ export function loadPlotly(address) {
     script.src = address;
     script.onload = () => resolve(window.Plotly);
     script.onerror = () => {
-      library = null; // the next picture tries again
+      library = null; // the next picture retries
       reject(new Error(`${address} could not be loaded`));
     };
     document.head.appendChild(script);
@@ -29,13 +29,13 @@ function themeOf(element) {
   };
 }
 
-// Whether two lists of numbers or rows of them hold the same.
+// Whether two lists of numbers, or of rows of numbers, are equal.
 function alike(one, other) {
   if (one === other || !Array.isArray(one) || one.length !== other?.length) return one === other;
   return one.every((value, i) => alike(value, other[i]));
 }
 
-// The size is given: Plotly would ask the browser for it at every change, which costs a layout.
+// An explicit size: otherwise Plotly asks the browser for it at every change, which forces a reflow.
 const sizeOf = ({ clientWidth: width, clientHeight: height }) => ({ width, height });
 
 function dressed(layout, theme, scale, least) {
@@ -57,7 +57,7 @@ function enlarged(part, scale, least) {
   return Object.fromEntries(Object.entries(part).map(([name, value]) => {
     if (/font$/.test(name) && value.size) return [name, { ...value, size: Math.max(least, value.size * scale) }];
     if (name !== "margin" && name !== "pad") return [name, enlarged(value, scale, least)];
-    const room = Math.max(scale, least / 13); // as its type grows
+    const room = Math.max(scale, least / 13); // grows with the type size
     return [name, Object.fromEntries(Object.entries(value).map(([side, n]) => [side, n * room]))];
   }));
 }
@@ -70,8 +70,8 @@ function put(layout, path, value) {
   place[last] = value;
 }
 
-// Where there is no room for every label of an axis, one in a few stands there. Where type has a least size, no label
-// is smaller.
+// If there is no room for every label of an axis, show only every n-th label. With a minimum type size (`least`),
+// no label is smaller.
 function thinned(layout, host, least) {
   for (const [name, room] of [["yaxis", host.clientHeight], ["xaxis", host.clientWidth]]) {
     const { ticktext, tickfont } = layout[name] ?? {};
@@ -83,23 +83,23 @@ function thinned(layout, host, least) {
   return layout;
 }
 
-// A head that is switched off: its weights are there, and nothing comes of them.
+// Stripes for a head that is switched off: its weights exist, but have no effect.
 const template = document.createElement("template");
 template.innerHTML = `<svg><rect width="100%" height="100%" fill="rgb(131,139,150)" fill-opacity=".82"/>
   <path d="M0 0l4000 4000" stroke="rgb(236,238,242)" stroke-width="9000" stroke-dasharray="3 7"/></svg>`;
 const STRIPES = `data:image/svg+xml,${encodeURIComponent(new XMLSerializer().serializeToString(template.content))}`;
 
-// Stripes over rectangles of the axes [x0, x1, y0, y1]; the first row of a map stands at the top.
+// Stripes over rectangles of the axes [x0, x1, y0, y1]; the first row of a map is at the top.
 const striped = (rectangles) => rectangles.map(([x0, x1, y0, y1]) => ({
   source: STRIPES, xref: "x", yref: "y", x: x0, y: y0, sizex: x1 - x0, sizey: y1 - y0, sizing: "stretch",
 }));
 
-const LEAST = 24; // pixels of type where a room looks on
+const LEAST = 24; // minimum type size in pixels in fullscreen
 const NARROW = 240; // the width in pixels at which type has its usual size: labels need room
 
 const CONFIG = {
   displaylogo: false, showSendToCloud: false, showEditInChartStudio: false, responsive: false,
-  displayModeBar: matchMedia("(hover: hover)").matches && "hover", // a finger would leave it on the title
+  displayModeBar: matchMedia("(hover: hover)").matches && "hover", // on touch screens it would stay over the title
   modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
 };
 
@@ -107,13 +107,13 @@ const WRITTEN = ["title.text", "yaxis2.ticktext"]; // drawn as HTML
 
 export class Drawing {
   // usual: the height in pixels at which type has its usual size; pressed: called with [row, column] of a cell;
-  // keyed: called with a key that was pressed upon it
+  // keyed: called with the event of a key pressed on it
   constructor(host, { plotly, clicked, pressed, keyed, titled, usual = 400 }) {
     Object.assign(this, { host, plotly, clicked, pressed, titled, usual, drawn: null, token: null, lines: [] });
     if (keyed) Object.assign(host, { tabIndex: 0, role: "group", onkeydown: keyed });
     host.addEventListener("pointerdown", (event) => this.press(event), true);
     host.dataset.draws = 0;
-    delete host.dataset.step; // of another run
+    delete host.dataset.step; // left from another run
     this.observer = new ResizeObserver(() => this.resized());
     this.observer.observe(host);
     this.sight = new IntersectionObserver((seen) => {
@@ -123,7 +123,7 @@ export class Drawing {
     this.sight.observe(host);
   }
 
-  // What costs the browser a layout is asked once, and again where size or theme have changed.
+  // Measure what forces a reflow only once, and again after a change of size or theme.
   measure() {
     const { host } = this;
     const room = Math.min(host.clientHeight / this.usual, host.clientWidth / NARROW);
@@ -133,9 +133,9 @@ export class Drawing {
     this.measured = { scale, least, theme, key: `${scale} ${least} ${JSON.stringify(theme)}` };
   }
 
-  // patient: where it is out of sight it is drawn when it comes into sight
+  // patient: a picture out of sight is drawn when it comes into sight
   async show(asked, patient = false) {
-    this.asked = asked; // at once: what is drawn again for another reason is this one, too
+    this.asked = asked; // set now, so that a redraw for another reason draws this picture too
     const picture = { ...asked, layout: { ...asked.layout, images: striped(asked.hatched ?? []) } };
     const Plotly = await loadPlotly(this.plotly);
     const { host } = this;
@@ -144,7 +144,7 @@ export class Drawing {
     if (!this.measured) this.measure();
     const { scale, least, theme, key } = this.measured;
     const before = this.drawn;
-    this.drawn = { key, picture }; // at once: a second call meanwhile takes this one
+    this.drawn = { key, picture }; // set now, so that a second call meanwhile starts from this picture
     const same = before?.key === key && before.picture.spec === picture.spec;
     try {
       if (same) await this.change(Plotly, before.picture, picture, scale);
@@ -169,14 +169,14 @@ export class Drawing {
     const finished = dressed(thinned(enlarged(layout, scale, least), this.host, least), theme, scale, least);
     Object.assign(finished, sizeOf(this.host));
     this.token = null;
-    this.nameFile(picture.fileName); // where the name is another, Plotly would make all of it anew
+    this.nameFile(picture.fileName); // with a different name, Plotly would rebuild the whole picture
     const image = { format: "png", scale: 2, filename: picture.fileName };
     await Plotly.react(this.host, enlarged(data, scale, least), finished, { ...CONFIG, toImageButtonOptions: image });
     if (this.closed) return;
     this.write();
     if (this.listening) return;
     this.listening = true;
-    this.host.on("plotly_relayout", () => this.write()); // another size, or a part enlarged
+    this.host.on("plotly_relayout", () => this.write()); // after a change of size or zoom
     this.host.on("plotly_click", ({ points: [point] }) => this.clicked?.(point.curveNumber, point.pointNumber, point));
     this.host.on("plotly_hover", ({ points: [point] }) => this.follow(Plotly, point));
     this.host.on("plotly_unhover", () => this.follow(Plotly, null));
@@ -191,7 +191,7 @@ export class Drawing {
       if (!touched.includes(+trace)) touched.push(+trace);
       (update[attribute] ??= {})[trace] = values;
     }
-    // Plotly wants one value a trace; a trace whose attribute stays is given the one it has.
+    // Plotly needs one value per trace; a trace whose attribute does not change keeps its value.
     for (const [attribute, values] of Object.entries(update)) {
       update[attribute] = touched.map((trace) => values[trace] ?? this.host.data[trace][attribute]);
     }
@@ -213,8 +213,8 @@ export class Drawing {
     this.write();
   }
 
-  // Draw the cells of heatmaps anew and nothing else: Plotly.restyle would make axes, labels and legend too, in four times
-  // as long. Returns false where it cannot be done.
+  // Redraw only the cells of heatmaps: Plotly.restyle would also redraw axes, labels and legend, and take four times
+  // as long. Returns false if this is impossible.
   repaint(update, touched) {
     const { data, calcdata, _fullData: full, _fullLayout: layout } = this.host;
     const cartesian = layout._basePlotModules?.find(({ name }) => name === "cartesian");
@@ -226,13 +226,13 @@ export class Drawing {
       const [cells] = full[trace]._module.calc(this.host, full[trace]);
       calcdata[trace] = [Object.assign(cells, { t: calcdata[trace][0].t, trace: full[trace] })];
     });
-    // All of them: Plotly takes those away that it is not asked for, such as the blocked cells over the weights.
+    // All heatmaps: Plotly removes those that are not passed, such as the blocked cells over the weights.
     cartesian.plot(this.host, full.flatMap(({ type }, trace) => (type === "heatmap" ? [trace] : [])));
     return true;
   }
 
-  // Title and marks beside the rows, as HTML over the picture: with every change of a text Plotly would lay it out anew.
-  // Plotly has them too, for the downloaded picture; a style sheet hides its own.
+  // Write title and marks beside the rows as HTML over the picture: Plotly redoes its layout at every change of a text.
+  // Plotly draws them too, for the downloaded picture; the style sheet hides these copies.
   write() {
     const { host } = this;
     const { title: heading, yaxis2: marks } = host.layout;
@@ -243,7 +243,7 @@ export class Drawing {
       const pressed = ({ key, target }) => {
         if ((key ?? "Enter") === "Enter" && target.closest("button")) this.titled?.();
       };
-      // A press, not a click: the title is another one with the next step.
+      // A press, not a click: the next step replaces the title.
       Object.assign(this.over, { onpointerdown: pressed, onkeydown: pressed });
     }
     const rows = (marks?.ticktext ?? []).map((text, row) => {
@@ -257,13 +257,13 @@ export class Drawing {
     if (written !== this.written) this.over.innerHTML = this.written = written;
   }
 
-  // The name under which the picture is downloaded.
+  // Set the file name of the downloaded picture.
   nameFile(fileName) {
     const { toImageButtonOptions: image } = this.host._context ?? {};
     if (image) image.filename = fileName;
   }
 
-  // In a picture of lines, the pointer upon a token leaves only that token's lines: of a row or of a column.
+  // In a picture of lines, pointing at a token of a row or column shows only the lines of this token.
   followed(shapes) {
     const { rows, columns } = this.host.layout.meta.lines;
     return shapes.map((shape, i) => {
@@ -278,7 +278,7 @@ export class Drawing {
     Plotly.relayout(this.host, { shapes: this.followed(this.host.layout.shapes) });
   }
 
-  // Plotly forgets what the pointer is upon whenever it draws, and would miss every other click.
+  // Detect clicks directly: Plotly forgets the hovered cell at every draw, and would miss every other click.
   press(down) {
     const at = this.pressed && down.button === 0 && this.cellAt(down);
     if (!at) return;
@@ -300,7 +300,7 @@ export class Drawing {
     return [along([...yaxis.range].reverse(), down), along(xaxis.range, across)];
   }
 
-  // A dotted line at a step in every panel, beside what Plotly draws: it moves with every frame, and costs nothing.
+  // A dotted line at a step in every panel, outside of Plotly: it moves with every frame at no cost.
   mark(step) {
     const { host } = this;
     const { _size: size, xaxis, xaxis2 } = host._fullLayout ?? {};
@@ -324,11 +324,11 @@ export class Drawing {
       if (!this.drawn || !this.host.isConnected || !this.host.clientWidth) return;
       await (await loadPlotly(this.plotly)).relayout(this.host, sizeOf(this.host));
       this.measure();
-      if (this.drawn) await this.show(this.asked); // with type of another size, perhaps
+      if (this.drawn) await this.show(this.asked); // the type size may have changed
     }, 60);
   }
 
-  // The page's colours may have changed.
+  // Redraw after a possible change of the page's colours.
   dress() {
     this.measured = null;
     if (this.drawn) this.show(this.asked);
@@ -345,7 +345,7 @@ export class Drawing {
   }
 }
 
-// Says in the picture's place that it could not be drawn.
+// Show in the picture's place that it could not be drawn.
 export function failed(host, error) {
   console.error(error);
   host.dataset.failed = String(error);

@@ -1,4 +1,4 @@
-// One picture of a page, drawn from what Python hands it.
+// One picture of a page, drawn from the data that Python sends.
 
 import { Cells } from "./cells.js";
 import { whenGone } from "./component.js";
@@ -17,7 +17,7 @@ export default function figure({ data, parentElement, setTriggerValue }, base) {
   const host = parentElement.querySelector(".live-figure");
   host.style.height = data.height;
   let drawing = figures.get(host);
-  if (drawing) drawing.measured = null; // called again too when the theme changes
+  if (drawing) drawing.measured = null; // also called again when the theme changes
   else {
     figures.set(host, (drawing = new Drawing(host, { plotly: `${base}/files/${data.plotly}` })));
     drawing.cells = new Cells(drawing);

@@ -1,8 +1,8 @@
-// A small map of the model: which attention is on the screen, and the way to another one.
+// A small map of the model, which marks the attention on the screen and links to the others.
 
 import { element } from "./element.js";
 
-// The lanes of a model: of each stack the attentions of each layer, self-attention first.
+// The lanes of a model: for each stack the attentions of each layer, self-attention first.
 function lanes(kinds) {
   const found = { encoder: {}, decoder: {} };
   const all = Object.entries(kinds).flatMap(([kind, { sites }]) => sites.map((site) => ({ kind, site })));
@@ -22,7 +22,7 @@ export function drawMap(host, kinds, shown, pick) {
   host.drawn = drawn;
   const stacks = lanes(kinds);
   host.hidden = !stacks;
-  if (!stacks) return; // how the parts of a model of one's own are connected is not known
+  if (!stacks) return; // how the parts of a user's own model are connected is not known
   host.replaceChildren(...stacks.map(([stack, layers], i) => element("div", {}, element("small", { textContent: stack }),
     element("i", { title: "Embedding" }),
     ...Object.entries(layers).flatMap(([layer, sites]) => [

@@ -1,4 +1,4 @@
-// The picture of the model: its boxes on the residual stream, which open where they stand.
+// The picture of the model: its boxes on the residual stream, which open in place.
 
 import { element } from "./element.js";
 import { drawLines } from "./lines.js";
@@ -6,23 +6,23 @@ import { drawBatch, drawChanges, drawLegend, drawLens, drawLikely, drawRole } fr
 import { cellOf, endOf, isShare, label, paint, paintTable, said, together } from "./picture.js";
 
 const OPENS = 200; // ms that a box takes to open
-const LABELLED = 16; // rows of a table beside which their tokens stand
+const LABELLED = 16; // maximum rows of a table with tokens beside them
 const CLOSED = { embedding: "positions", feed_forward: "narrowed", output: "stack" }; // what a closed box shows
-const WIDTHS = { embedding: 64, attention: 88, feed_forward: 68, output: 84, folded: 34 }; // px that it needs at least
+const WIDTHS = { embedding: 64, attention: 88, feed_forward: 68, output: 84, folded: 34 }; // minimum widths in px
 const ARRANGED = { norm_placement: "place of the norm", score_scale: "scores divided by" };
 const SAID = { sqrt_d_head: "√ head width", sqrt_d_model: "√ width", none: "1" };
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
 function vectorImage() {
-  return element("div", { innerHTML: "<svg aria-hidden='true'></svg>" }).firstChild; // no address in a page of its own
+  return element("div", { innerHTML: "<svg aria-hidden='true'></svg>" }).firstChild; // no URL in an exported page
 }
 
 const layerOf = (box) => box.name.split(".")[1];
 
 export class Model {
-  // root: where it is drawn; kept: called with {box, table, head, row, column} of a cell that was clicked, or null;
-  // asks: called when another pass is wanted, in another mode or arranged in another way; only: keys of the tables that
-  // an open attention shows; how: what is asked of every pass besides
+  // root: element to draw into; kept: called with {box, table, head, row, column} of a clicked cell, or null;
+  // asks: called when a new pass is needed, for another mode or arrangement; only: keys of the tables that an open
+  // attention shows; how: further parameters of every request for a pass
   constructor(root, hooks, { only = null, how = {} } = {}) {
     Object.assign(this, { root, hooks, only, how, open: new Set(), heads: {}, folds: {}, pointed: null, kept: null });
     Object.assign(this, { mode: "forward", compare: "difference", row: null, parts: new Map() });
@@ -52,12 +52,12 @@ export class Model {
 
   // ---- What is shown ----
 
-  // pass: of `unpacked`; maps: recorded maps of a newer step, for the small maps of closed boxes; change: what one step
-  // changes, where that is asked for
+  // pass: from `unpacked`; maps: recorded maps of a newer step, for the small maps of closed boxes; change: the changes
+  // by one training step, if requested
   show(pass, { maps = null, change = null, roles = {} } = {}) {
     const same = this.pass && shapeOf(this.pass) === shapeOf(pass);
     this.readout.classList.remove("refused");
-    // What was recorded is of the model as it was trained.
+    // Recorded maps belong to the model as it was trained.
     const renewed = pass !== this.pass || change !== this.change;
     const altered = JSON.stringify(pass.arranged) !== JSON.stringify(pass.own);
     Object.assign(this, { pass, maps: altered ? null : maps, change, roles: altered ? {} : roles });
@@ -68,7 +68,7 @@ export class Model {
     else this.paintMaps();
   }
 
-  // Stand at what this pass has: another model or word may have no such box or table, or a smaller one.
+  // Adapt the selection to this pass: another model or word may lack the box or table, or have a smaller table.
   settle() {
     const { pass: { of } } = this;
     this.open = new Set([...this.open].filter((name) => of[name]));
@@ -79,7 +79,7 @@ export class Model {
     }
   }
 
-  // Open one box, or the cell of a table of it, from elsewhere.
+  // Open one box, or a cell of one of its tables, from outside the picture.
   opened({ box, head = 0, table = null, row = null, column = null }) {
     this.open = new Set([box]);
     this.heads[box] = head;
@@ -95,7 +95,7 @@ export class Model {
     this.hooks.asks();
   }
 
-  // Say why there are no numbers.
+  // Show why there are no numbers.
   refuse(why) {
     this.readout.textContent = why;
     this.readout.classList.add("refused");
@@ -125,7 +125,7 @@ export class Model {
     return Math.min(this.heads[name] ?? 0, (this.pass.of[name].of.weights?.heads || 1) - 1);
   }
 
-  // The row of the lane that writes: of the kept or pointed cell, or the first that writes something.
+  // The current row of the output lane: that of the chosen cell, else the first that writes a token.
   get writing() {
     const { writing, expected, rows } = this.pass;
     const first = Math.max(0, expected.findIndex(Boolean));
@@ -134,7 +134,7 @@ export class Model {
 
   // ---- The boxes ----
 
-  // What the elements depend on.
+  // A key of everything that the elements depend on.
   wanted() {
     return JSON.stringify([[...this.open], this.heads, this.folds, this.mode, shapeOf(this.pass), this.root.clientWidth]);
   }
@@ -184,7 +184,7 @@ export class Model {
     return lane;
   }
 
-  // The layers for which there is no room: those in the middle are folded, unless they were unfolded by hand.
+  // The layers to fold for lack of room: from the middle outwards, except layers unfolded by hand.
   folded(name, boxes, opened) {
     const layers = [...new Set(boxes.map(layerOf).filter((layer) => Number(layer) >= 0))];
     const needed = (layer) => boxes.filter((box) => layerOf(box) === layer).reduce((sum, box) => sum + (opened ? WIDTHS.folded : WIDTHS[box.kind]) + 12, 0);
@@ -252,7 +252,7 @@ export class Model {
     return choice;
   }
 
-  // What can be arranged in another way under the same weights, where it is computed.
+  // Selectors for other arrangements of the same weights, in the box that computes them.
   arrangement(box) {
     const names = { attention: ["norm_placement", "score_scale"], feed_forward: ["norm_placement"] }[box.kind] ?? [];
     const { options, own, arranged } = this.pass;
@@ -268,7 +268,7 @@ export class Model {
     }));
   }
 
-  // What a closed box shows: all heads, the bars of the next token, or its vectors.
+  // The content of a closed box: all heads, the bars of the next token, or its vectors.
   small(box, part) {
     if (box.of.weights) {
       const heads = element("div", { className: "maps" });
@@ -290,7 +290,7 @@ export class Model {
     return canvas;
   }
 
-  // What an open box shows: every table, with lines from what it is made of.
+  // The content of an open box: every table, with lines from the tables that it is made from.
   stages(box, part) {
     part.lines = vectorImage();
     const grid = element("div", { className: `stages ${this.only ? "few" : box.kind}` }, part.lines);
@@ -319,7 +319,7 @@ export class Model {
   paint() {
     const { pass, writing } = this;
     for (const part of this.parts.values()) {
-      const box = (part.box = pass.of[part.box.name]); // the elements outlive the pass for which they were made
+      const box = (part.box = pass.of[part.box.name]); // elements are kept when the pass changes
       const { tables, vectors, likely, lens, bars } = part;
       const head = box.of.weights ? this.headOf(box.name) : 0;
       for (const entry of tables) {
@@ -341,7 +341,7 @@ export class Model {
     if (this.mode === "step") drawBatch(this.batch, this.change, this.compare, (value) => { this.compare = value; this.paint(); });
   }
 
-  // What changes with every recorded step: the maps of weights, and what is said of them.
+  // Draw what changes with every recorded step: the maps of weights, and the sentences about them.
   paintMaps() {
     for (const { box, tables, heads, role } of this.parts.values()) {
       heads.forEach((canvas, number) => this.paintHead(canvas, box, number));
@@ -352,7 +352,7 @@ export class Model {
     this.tell();
   }
 
-  // A small map: of the recorded step where there is one, else of the pass; in `this step`, before, after, or both.
+  // A small map: of the recorded step if any, else of the pass; in mode `step` before, after or the difference.
   paintHead(canvas, box, head) {
     const { pass, maps, change } = this;
     const table = box.of.weights;
@@ -369,7 +369,7 @@ export class Model {
     } else paintTable(canvas, pass, box, table, head);
   }
 
-  // Tokens at the left whose rows go together with the cell. lit: by box, from `together`.
+  // Mark the tokens at the left whose rows are connected with the cell. lit: by box, from `together`.
   rows(lit) {
     for (const list of this.lanes.querySelectorAll(".tokens")) {
       const { side } = list.dataset;
@@ -423,7 +423,7 @@ export class Model {
     this.paint();
   }
 
-  // Frames around the rows and columns that go together with the cell.
+  // Frame the rows and columns that are connected with the cell.
   light() {
     const at = this.pointed ?? this.kept;
     const lit = at ? together(this.pass, at) : {};
@@ -501,5 +501,5 @@ export class Model {
 
 const inside = (i, n) => Math.max(0, Math.min(n - 1, i));
 
-// What the elements of a pass depend on.
+// A key of everything in a pass that the elements depend on.
 const shapeOf = (pass) => (pass.shaped ??= JSON.stringify([pass.rows, pass.arranged, pass.boxes.map(({ name, off, tables }) => [name, off, tables.map(({ key, shape }) => [key, shape])])]));

@@ -1,4 +1,4 @@
-// The player as a component of a page: what has been chosen is told to Python once it has rested.
+// The player as a component of a page: the selection is sent to Python once it has stopped changing.
 
 import { Refusals, leave, leaving, spread, stay, whenGone, whenRun } from "./component.js";
 import { Pair } from "./pair.js";
@@ -7,11 +7,11 @@ import { Race } from "./race.js";
 import { Live } from "./sources.js";
 import { mountedStory } from "./story.js";
 
-const mounted = new WeakMap(); // root element -> what is known of its player
+const mounted = new WeakMap(); // root element -> state of its player
 const PLAYED = "headlight-played";
 const ASKED = ["word", "kind", "pinned", "step", "outline", "follow"];
 
-// What is told is numbered: Python says which it has heard, and whatever differs from that it has changed itself.
+// Messages are numbered: Python returns the newest number received; a difference from that message is its own change.
 function tell(state, at) {
   state.number += 1;
   state.told.set(state.number, at);
@@ -19,14 +19,14 @@ function tell(state, at) {
   state.send("chosen", { ...at, number: state.number });
 }
 
-// Whether the film of a first visit is still to be played: once a visit, and not where reduced motion is preferred.
+// Whether to play the film of a first visit: once per visit, and not if reduced motion is preferred.
 function playsNow(data) {
   if (!data.plays || matchMedia("(prefers-reduced-motion: reduce)").matches) return false;
   try {
     if (sessionStorage.getItem(PLAYED)) return false;
     sessionStorage.setItem(PLAYED, "1");
   } catch {
-    return false; // forbidden: it would be played again and again
+    return false; // storage is forbidden: the film would be played again and again
   }
   return true;
 }
@@ -51,8 +51,8 @@ function made(root, data, base) {
     leave();
   };
   if (data.opens) player.cell = (point) => state.trigger("cell", { at: player.at, head: player.head(), point });
-  // Buttons belong to the page: where the run is in another state than they were drawn for, they are drawn anew.
-  // The first picture comes before that.
+  // Buttons belong to the page: if the state of the run has changed since they were drawn, the page is rerun,
+  // but only after the first picture.
   player.noticed = (now) => {
     if ((player.begun || now.newest === null) && now.seen !== state.data.seen && now.seen !== state.changedTo) {
       state.changedTo = now.seen;
@@ -78,13 +78,13 @@ function made(root, data, base) {
   return state;
 }
 
-// From the first step to the newest, where it stays.
+// Play from the first step to the newest, and stay there.
 async function playToEnd(player) {
   await player.play();
   if (player.at.step === player.index.steps.at(-1)) player.choose({ step: null });
 }
 
-// A page whose pictures Python makes is told of newer steps now and then.
+// On a page whose pictures Python makes, report newer steps to Python from time to time.
 function follow(state, now) {
   const { player, data } = state;
   if (!data.parts || data.race || player.at.step !== null || now.newest === null || now.newest === state.data.answers) return;
@@ -133,7 +133,7 @@ export default function mountedPlayer(view, base) {
     player.ghost = data.ghost ?? undefined;
     player.drawnCurves = null;
   }
-  // What Python has changed of the selection, such as a word that was typed.
+  // Changes of the selection by Python, such as a word that was typed.
   const change = {};
   const heard = state.told.get(data.heard) ?? before.first;
   for (const name of ASKED) {

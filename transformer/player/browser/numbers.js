@@ -1,5 +1,5 @@
-// What stands in the boxes of the picture of the model beside its tables: likely tokens, the logit lens, what one step
-// changes, and why cells are blocked.
+// Content of the boxes of the picture of the model besides tables: likely tokens, the logit lens, the changes by one
+// training step, and why cells are blocked.
 
 import { element } from "./element.js";
 import { cellOf } from "./picture.js";
@@ -9,7 +9,7 @@ const LIKELY = 5; // tokens of the last box that are drawn as bars
 
 const percent = (share) => `${(100 * share).toFixed(share < 0.1 ? 1 : 0)}%`;
 
-// The most probable tokens at a position. after: (T, V) probabilities after the step, where that is shown.
+// The most probable tokens at a position. after: (T, V) probabilities after the step, if shown.
 export function drawLikely(host, pass, box, writing, after) {
   const row = Array.from({ length: pass.vocabulary.length }, (_, token) => [cellOf(box.of.probabilities, 0, writing, token), token]);
   row.sort(([a], [b]) => b - a);
@@ -24,7 +24,7 @@ export function drawLikely(host, pass, box, writing, after) {
   }));
 }
 
-// What the model would write behind a box.
+// The logit lens: what the model would write if it ended after a box.
 export function drawLens(host, pass, box, writing) {
   const found = box.lens[writing];
   host.hidden = !found;
@@ -36,7 +36,7 @@ export function drawLens(host, pass, box, writing) {
   host.title = `Logit lens: if the model stopped after this box, it would write ${found.map(([id, p]) => `“${pass.vocabulary[id]}” ${percent(p)}`).join(", ")}.`;
 }
 
-// How many heads of an attention do the same, as far as that is clear. roles: a sentence for each head, with its score.
+// How many heads of an attention share its most frequent role. roles: a sentence for each head, with its score.
 export function drawRole(host, roles) {
   host.hidden = !roles;
   if (!roles) return;
@@ -62,7 +62,7 @@ export function drawChanges(host, found) {
   }));
 }
 
-// The batch of the step, and what its bars mean.
+// The batch of the step, and the meaning of its bars.
 export function drawBatch(host, change, compare, choose) {
   if (!change?.boxes) {
     host.replaceChildren(element("p", { textContent: change?.refused ?? "Computing what the step changes…" }));

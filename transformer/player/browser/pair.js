@@ -5,7 +5,7 @@ import { upTo } from "./chunks.js";
 export const SIDES = ["left", "right"];
 const ACTIVE = ["idle", "queued", "training", "paused"]; // states in which more steps may come
 
-// The steps of a run of which there are maps of a word, and how many seconds it had trained then.
+// The steps of a run at which a word has maps, and the seconds of training until each.
 function timeline({ source, now }, word) {
   const { steps, seconds } = source.index, later = source.later(word);
   if (!later.length) return { steps, seconds };
@@ -14,11 +14,11 @@ function timeline({ source, now }, word) {
   return { steps: [...steps, ...later], seconds: [...seconds, ...later.map((step) => since + pace * (step - from))] };
 }
 
-// The last place in an ascending list whose value is no more than a limit; the first where none is.
+// The last index of an ascending list whose value is at most a limit; 0 if there is none.
 const lastUpTo = (values, limit) => Math.max(0, values.findLastIndex((value) => value <= limit));
 
 export class Pair {
-  // sources: of the left and of the right run; names: what each is called
+  // sources and names: of the left and the right run
   constructor(sources, names) {
     Object.assign(this, { sources, names, clock: "steps", word: null, kept: {} });
     this.sides = sources.map((source) => ({ source, now: null }));
@@ -43,13 +43,13 @@ export class Pair {
     for (const source of this.sources) source.close();
   }
 
-  // Whether a run may go on.
+  // Whether a run can take more steps.
   goesOn({ now }) {
     return now !== null && ACTIVE.includes(now.state);
   }
 
-  // What there is of both; null where one is missing yet. Its steps are positions: the steps of the left run, and behind
-  // its last one those of the right run that are later.
+  // The common index of both runs; null until both are there. Its steps are positions: the steps of the left run, and
+  // after its last step the later steps of the right run.
   get index() {
     const [left, right] = this.sides.map(({ source, now }) => (source.sends && !now ? null : source.index));
     if (!left || !right) return null;
@@ -80,7 +80,7 @@ export class Pair {
     });
     const end = Math.min(...ends);
     const line = [];
-    // One run may be recorded less often. Models of the user's own are recorded at any steps, and each panel says which.
+    // One run may be recorded less often. Own models are recorded at arbitrary steps, which each panel shows.
     const together = clock === "steps" && this.sides.every(({ source }) => !source.index.own);
     let place = 0;
     left.steps.forEach((step, i) => {
@@ -100,26 +100,26 @@ export class Pair {
     return this.held(line);
   }
 
-  // Up to the newest position of which both maps are here: a browser that is behind is not sent all.
+  // Up to the newest position with both maps in the browser: a slow browser does not receive every map.
   held(line) {
     const here = ({ steps }) => this.sources.every((source, i) => source.holds(this.word, steps[i]));
     const last = line.findLastIndex(here);
     return last < 0 ? line : line.slice(0, last + 1);
   }
 
-  // What is shown at a position: {at, steps, seconds, over}: the step of each run, and whether it has ended before.
+  // The state at a position, {at, steps, seconds, over}: the step of each run, and whether it has ended before.
   at(position) {
     return upTo(this.kept.line, position, ({ at }) => at);
   }
 
-  // The position that is nearest to a time on the clock.
+  // The position nearest to a time on the clock (steps or seconds).
   near(time) {
     const { clock, kept: { line } } = this;
     const far = ({ at, seconds }) => Math.abs((clock === "steps" ? at : seconds) - time);
     return line.reduce((best, one) => (far(one) < far(best) ? one : best)).at;
   }
 
-  // The last step that is planned, as a position.
+  // The last planned step, as a position.
   get planned() {
     const ends = this.sides.flatMap((side) => (this.goesOn(side) ? [side.now.planned] : []));
     return Math.max(...ends, this.kept.line.at(-1).at);

@@ -1,5 +1,5 @@
-// One forward pass as the server packs it (transformer/anatomy/boxes.py): its tables, their colours, and which cells
-// go together.
+// One forward pass as packed by the server (transformer/anatomy/boxes.py): its tables, their colours, and which cells
+// are connected.
 
 import { parted } from "./chunks.js";
 
@@ -25,12 +25,12 @@ export function unpacked(bytes) {
 export const cellOf = (table, head, row, column) => (
   table.values[((table.heads ? head : 0) * table.high + row) * table.wide + column]);
 
-// Why a cell is blocked, as a code; 0 where it is open, or its table has no mask.
+// The code for why a cell is blocked; 0 if it is open or its table has no mask.
 export const codeOf = (box, table, head, row, column) => (table.coded ? cellOf(box.of.mask, head, row, column) : 0);
 
 export const isShare = (table) => table.role === "weights" || table.role === "probabilities";
 
-// The largest number of what is shown of a table: where its scale ends.
+// The end of a table's scale: the largest number that is shown of it.
 export function endOf(table, head) {
   if (isShare(table)) return 1;
   const size = table.high * table.wide;
@@ -60,14 +60,14 @@ function ramp(scale) {
   return ramps.get(key);
 }
 
-const INNER = 9; // pixels of a cell that may be blocked: there is room for its mark
+const INNER = 9; // pixels of a cell that may be blocked, with room for its mark
 const MARK = pixel([28, 24, 48]);
-// What is drawn upon a blocked cell, by its code: a slash, a dot, both, a cross.
+// Marks of blocked cells by code: a slash, a dot, both, a cross.
 const slash = (x, y) => x + y === INNER - 1;
 const dot = (x, y) => Math.hypot(x - 4, y - 4) < 1.6;
 const MARKS = [null, slash, dot, (x, y) => slash(x, y) || dot(x, y), (x, y) => x === y || slash(x, y)];
 
-// Draw cells into a canvas, which the page scales. value(row, column): from 0 to 1; code(row, column): why it is blocked.
+// Draw cells into a canvas, which the page scales. value(row, column): 0 to 1; code(row, column): why it is blocked.
 export function paint(canvas, [high, wide], scale, value, blocked, code) {
   const inner = code ? INNER : 1;
   if (canvas.width !== wide * inner || canvas.height !== high * inner) Object.assign(canvas, { width: wide * inner, height: high * inner });
@@ -116,17 +116,17 @@ export function label(pass, box, axis, i) {
 
 const READ = ["stream", "input", "memory"]; // tables of an attention whose rows become keys and values
 const SCORED = ["query", "key", "scores", "scale", "mask", "masked"];
-const APART = { value: SCORED, key: ["value"] }; // tables that a table is neither made of nor goes into
+const APART = { value: SCORED, key: ["value"] }; // tables that have no connection with a table
 
-// Keys of the tables of a box of which one is made, over all stages.
+// Keys of the tables of a box from which one table is made, over all stages.
 function sources(box, key, found = new Set()) {
   for (const one of box.of[key].madeOf) if (!found.has(one)) sources(box, one, found.add(one));
   return found;
 }
 
-// What a cell is made of and what it goes into: for each box of a pass the rows and columns to light, by their axis;
-// `way(key)`: "into" where the cell goes into that table of the box, "beside" where it meets it on the way there;
-// `apart`: tables that have nothing to do with it.
+// The inputs and the uses of a cell: for each box of a pass the rows and columns to highlight, by axis;
+// `way(key)`: "into" if the cell is used by that table of the box, "beside" if both are inputs of later tables;
+// `apart`: tables without a connection to the cell.
 export function together(pass, { box: name, table: key, head, row, column }) {
   const home = pass.of[name];
   const table = home.of[key];
@@ -158,7 +158,7 @@ export function together(pass, { box: name, table: key, head, row, column }) {
   }));
 }
 
-// What one step changes: a line of JSON, and behind it the weights of every attention after the step.
+// Unpack the changes by one step: a line of JSON, followed by the weights of every attention after the step.
 export function unpackedChange(bytes, pass) {
   const [change, body] = parted(bytes);
   const numbers = new Float32Array(body);

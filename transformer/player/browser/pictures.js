@@ -1,13 +1,13 @@
-// The maps of one step as pictures for Plotly: one head large, and all heads as tiles.
+// The maps of one step as pictures for Plotly: one large head, and all heads as tiles.
 
 import { counted } from "./control.js";
 
-const MARKED = 7; // letters of a wrong token beside its row
+const MARKED = 7; // maximum letters of a wrong token beside its row
 
-// What each head does at a step, by site.
+// The role of each head at a step, by site.
 export const rolesAt = (segment, step) => (step === segment.from ? segment.roles : segment.later);
 
-// shown: what there is to draw, {index, maps, segment, step, kind, site, head}; hidden: a row that is not here yet.
+// shown: data to draw, {index, maps, segment, step, kind, site, head}; hidden: a row that was not sent yet.
 export function largePicture({ index, maps, segment, step, kind, site, head, hidden }, { outline, fills, fileName, run, when = `step ${counted(step)}` }) {
   const look = maps.look.kinds[kind];
   const { weights, taken } = maps.large(site, head, look.causal);
@@ -49,7 +49,7 @@ export function strongestCell(weights) {
   return [row, column];
 }
 
-// The same in words, for screen readers.
+// The cell of the highest weight in words, for screen readers.
 function strongest(weights, { rows, columns }) {
   const [row, column] = strongestCell(weights);
   const share = Math.round(100 * (weights[row][column] ?? 0));
@@ -64,7 +64,7 @@ export function neighbour([layer, head], key, layers, heads) {
   return [within(layer + across, layers), within(head + down, heads)];
 }
 
-// A head that does what it is to do has a frame, and the one that is shown large a thicker one.
+// Heads with a clear role have a frame; the head that is shown large has a thicker one.
 export function stripPicture({ index, maps, segment, step, kind, site, head, hidden }, { fileName }) {
   const look = maps.look.kinds[kind];
   const { sites } = index.kinds[kind];

@@ -1,4 +1,4 @@
-// The player: what is looked at of a recording is decided here, and drawn at once. It takes chunks from a source.
+// The player: holds the selection in a recording and draws it at once, from the chunks of a source.
 
 import { nearest, upTo } from "./chunks.js";
 import { Control, counted } from "./control.js";
@@ -8,17 +8,17 @@ import { Model } from "./model.js";
 import { largePicture, neighbour, rolesAt, stripPicture, strongestCell } from "./pictures.js";
 import { Texts } from "./texts.js";
 
-const CALM = 500; // ms between two passes of a run that is followed: each costs the training
-const RESTED = 250; // ms after which others are told where it stands
+const CALM = 500; // ms between two forward passes of a run that is followed, since each takes time from the training
+const RESTED = 250; // ms without a change after which the selection is sent
 
 export class Player {
-  // first: {word, kind, pinned, step, outline, follow}; tell: called with the same once it has rested
+  // first: {word, kind, pinned, step, outline, follow}; tell: called with these once they have stopped changing
   constructor(root, source, { plotly, first, tell = () => {}, fileName = "headlight", mayFollow = false, mass = "", picture, titled }) {
     Object.assign(this, { root, source, tell, fileName, now: null, newest: null, sentence: null, playing: false });
     this.at = { word: null, kind: null, pinned: null, step: null, outline: false, follow: mayFollow, ...first };
     this.find = (selector) => root.querySelector(selector);
     this.map = this.find(".st-key-model_map");
-    this.whole = !root.dataset.parts; // otherwise the step control alone
+    this.whole = !root.dataset.parts; // otherwise only the step control
     this.drawings = [];
     this.plotly = plotly;
     this.texts = new Texts(root, (change) => this.choose(change));
@@ -35,7 +35,7 @@ export class Player {
     this.find(".st-key-fullscreen button").onclick = () => this.fill();
     this.scheme = matchMedia("(prefers-color-scheme: dark)");
     this.scheme.addEventListener("change", () => this.dress(), this.listens);
-    // With other type, and in other words.
+    // Fullscreen changes type sizes and wording.
     document.addEventListener("fullscreenchange", () => this.draw(true), this.listens);
     source.begin((news) => this.hear(news));
   }
@@ -60,14 +60,14 @@ export class Player {
     }
   }
 
-  // A drawing in the figure of this name.
+  // Create a drawing in the figure of this name.
   drawingOf(name, hooks) {
     loadPlotly(this.plotly);
     this.drawings.push(new Drawing(this.find(`.st-key-${name} .live-figure`), { plotly: this.plotly, ...hooks }));
     return this.drawings.at(-1);
   }
 
-  // F fills the screen; the outline of the gold cells is a choice.
+  // Handle the outline of the gold cells, which the visitor can choose, and F for fullscreen.
   hearKeys() {
     const outline = this.find(".st-key-outline input");
     outline.checked = this.at.outline;
@@ -75,7 +75,7 @@ export class Player {
     document.addEventListener("keydown", (event) => this.key(event), this.listens);
   }
 
-  // What the step control calls a step.
+  // The name of a step on the step control.
   named(step) {
     return counted(step);
   }
@@ -84,9 +84,9 @@ export class Player {
     return this.source.index;
   }
 
-  // ---- What comes ----
+  // ---- Messages ----
 
-  // Returns a promise where it is drawn.
+  // Returns a promise if the picture is drawn.
   hear({ now, maps, sentence }) {
     if (now) {
       if (this.at.follow && now.owner !== this.at.step && !this.control.busy) this.at.step = now.owner;
@@ -97,12 +97,12 @@ export class Player {
     if (sentence) this.sentence = sentence;
     if (this.index) {
       this.settle();
-      return this.draw(this.shown?.chunk.word !== this.at.word); // a word that was chosen does not wait
+      return this.draw(this.shown?.chunk.word !== this.at.word); // a newly chosen word is drawn at once
     }
     if (this.now) this.texts.early(this.now);
   }
 
-  // Stand at what this run has.
+  // Adapt the selection to this run.
   settle() {
     const { at, index } = this;
     const kinds = Object.keys(index.kinds);
@@ -111,7 +111,7 @@ export class Player {
     this.say();
   }
 
-  // Tell the source what is looked at, where that is another.
+  // Send the selection to the source if it has changed.
   say() {
     const look = [this.at.word, ...this.head()];
     const live = this.at.step === null;
@@ -121,13 +121,13 @@ export class Player {
     this.source.say({ look, live });
   }
 
-  // ---- What is looked at ----
+  // ---- The selection ----
 
   get sites() {
     return this.index.kinds[this.at.kind].sites;
   }
 
-  // The head that is shown large: the one that was clicked, or the one with the clearest pattern.
+  // The head that is shown large: the clicked head, or the head with the clearest pattern.
   head() {
     const [site, head] = this.at.pinned ?? [];
     const { sites } = this;
@@ -140,13 +140,13 @@ export class Player {
     return upTo(this.index.segments, step);
   }
 
-  // The recorded step that is nearest to one.
+  // The recorded step nearest to a step.
   recorded(step) {
     const { steps } = this.index;
     return steps[nearest(steps, step)];
   }
 
-  // The recorded step that is wanted.
+  // The recorded step to show.
   step() {
     if (this.at.step !== null) return this.recorded(this.at.step);
     return this.newest && this.now ? this.newest.step : this.index.steps.at(-1);
@@ -166,14 +166,14 @@ export class Player {
     this.choose({ step, ...(this.at.follow && { follow: false }) });
   }
 
-  // Look at an attention of the map: at its clearest head, if that is the model's.
+  // Select an attention on the small map: the model's clearest head if it is there, else the first head.
   pick(kind, site) {
     this.picked = true;
     const { clearest } = this.segment(this.step());
     this.choose({ kind, pinned: clearest[0] === site ? null : [site, 0] });
   }
 
-  // See the head that is shown large in the picture of the model: on a page of its own, or below.
+  // Show the large head in the picture of the model: on the page Look inside, or below.
   openHead() {
     const [box, head] = this.head();
     if (this.inside) return this.inside(box, head);
@@ -189,12 +189,12 @@ export class Player {
     this.choose({ pinned: same ? null : picked });
   }
 
-  // Enter upon the large map is a click on its strongest cell.
+  // Enter on the large map clicks its strongest cell.
   enter({ key }) {
     if (key === "Enter" && this.shown) this.cell?.(strongestCell(this.shown.large(...this.head()).weights));
   }
 
-  // Arrow keys upon all heads choose one.
+  // Arrow keys on the tiles select a head.
   walk(event) {
     if (!this.shown) return;
     const { sites } = this, [site, head] = this.head();
@@ -223,12 +223,12 @@ export class Player {
     let place = nearest(steps, this.step());
     if (this.at.step === null || place === steps.length - 1) place = -1;
     this.go(steps[place + 1]);
-    const film = (this.playing = Symbol("film")); // another press ends it, and may begin the next one
+    const film = (this.playing = Symbol("film")); // another press ends this film, and may start a new one
     while (this.playing === film) {
       const began = performance.now();
       const { steps: known } = this.index;
       place = nearest(known, this.at.step);
-      if (this.film) await this.film(known[place]); // a page whose pictures come from elsewhere
+      if (this.film) await this.film(known[place]); // a page whose pictures Python makes
       else await this.draw(true);
       const left = 1000 / this.control.speed - (performance.now() - began);
       if (left > 0) await new Promise((done) => setTimeout(done, left));
@@ -259,7 +259,7 @@ export class Player {
     else this.root.requestFullscreen?.().catch(() => {});
   }
 
-  // ---- Drawing: always the newest, and half of the time is left to the browser ----
+  // ---- Drawing: always the newest step; half of the time is left to the browser ----
 
   draw(atOnce = false) {
     this.stale = true;
@@ -289,7 +289,7 @@ export class Player {
     }
   }
 
-  // Say once that the first picture is there.
+  // Report once that the first picture is drawn.
   begin() {
     if (this.begun || !(this.whole ? this.shown : this.index)) return;
     this.begun = true;
@@ -302,14 +302,14 @@ export class Player {
     const step = this.step();
     if (!this.whole) return this.model ? this.drawModel(step) : this.numbers(step);
     const { word } = this.at;
-    const live = this.at.step === null && this.source.sends; // then the map itself is on its way
+    const live = this.at.step === null && this.source.sends; // then the map arrives over the socket
     if (live && this.newest?.chunk.word !== word) return;
     const maps = live ? this.newest : await this.source.maps(word, step);
-    if (this.chosen || (this.stale && !maps)) return; // it came late: the step control stands elsewhere by now
+    if (this.chosen || (this.stale && !maps)) return; // too late: the step control has moved on
     this.numbers(step, maps);
     this.shown = maps;
     if (!maps) return;
-    // Most news bring another state or sentence and no other map: what is drawn already is not drawn again.
+    // Most news change only the state or a sentence: a map that is already drawn is not drawn again.
     const { kind, outline } = this.at;
     const { fills, fileName } = this;
     const [site, head] = this.head();
@@ -320,8 +320,8 @@ export class Player {
       const { hidden } = this;
       const shown = { index: this.index, maps, segment, step, kind, site, head, hidden: hidden?.kind === kind && hidden.word === word ? hidden.row : undefined };
       await this.large.show(largePicture(shown, { outline, fills, fileName }));
-      if (!this.begun) await new Promise(requestAnimationFrame); // the first map is seen before the others are drawn
-      if (this.chosen) return; // something else since, which is drawn first
+      if (!this.begun) await new Promise(requestAnimationFrame); // paint the first map before the others are drawn
+      if (this.chosen) return; // a newer choice is drawn first
       await this.strip.show(stripPicture(shown, { fileName }));
       if (this.chosen) return;
       this.looks = looks;
@@ -337,7 +337,7 @@ export class Player {
     if (this.model) await this.passed(step);
   }
 
-  // At LIVE the small maps follow at the rate of their messages, all other numbers now and then; else all are of one step.
+  // At LIVE the small maps follow every message, all other numbers less often; otherwise all are of one step.
   async drawModel(step) {
     const { model, source, at: { word } } = this;
     const live = this.at.step === null && source.sends;
@@ -356,12 +356,12 @@ export class Player {
     if (!this.chosen) this.numbers(step);
   }
 
-  // The last step that has a step after it, up to one.
+  // The last step up to this one that has a later step.
   before(step) {
     return Math.min(step, Math.max(0, this.index.steps.at(-1) - 1));
   }
 
-  // Fetch the pass of a step, and what the step after it changes, and show both.
+  // Fetch the pass of a step and the changes by the step after it, and show both.
   async passed(step = this.step()) {
     const { model, source } = this;
     const asks = model.mode === "step";
@@ -390,7 +390,7 @@ export class Player {
     this.root.dataset.step = step;
     if (this.whole || !this.model) drawMap(this.map, index.kinds, this.head()[0], (kind, site) => this.pick(kind, site));
     const last = index.steps.at(-1), newest = Math.max(last, now?.at ?? 0);
-    // Of a run that trains the newest step is known before the index has it: the last of the index is not LIVE.
+    // While a run trains, its newest step is known before the index has it: the last step of the index is not LIVE.
     const steps = newest > last ? [...index.steps, newest] : index.steps;
     this.control.show({
       steps, step, live, playing: this.playing, moments: index.moments, state: now?.state ?? "recorded",

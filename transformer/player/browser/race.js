@@ -1,4 +1,4 @@
-// Two runs side by side on one step control: their large maps, the difference between these, and both curves.
+// Two runs side by side on one step control: their large maps, the difference of the maps, and both curves.
 
 import { nearest, upTo } from "./chunks.js";
 import { counted } from "./control.js";
@@ -7,13 +7,13 @@ import { largePicture } from "./pictures.js";
 import { SIDES } from "./pair.js";
 import { Player } from "./player.js";
 
-const APART = 0.1, IN_A_ROW = 5; // share by which losses differ that have parted, and for how many steps
-const LEANING = -40, LEANS = 14; // degrees, and pixels that this needs
+const APART = 0.1, IN_A_ROW = 5; // losses are apart if they differ by this share for this many steps
+const LEANING = -40, LEANS = 14; // angle of labels in degrees, and the pixels that this needs
 const CLEAREST = "clearest head of each";
 const SECONDS = new Intl.NumberFormat("en-US", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
 
 export class Race extends Player {
-  // race: {says, clock, difference, curves}, as `pages/player` has them
+  // race: {says, clock, difference, curves}, from `pages/player`
   constructor(root, pair, { race, ...options }) {
     root.dataset.parts = "race";
     pair.clock = race.clock;
@@ -49,7 +49,7 @@ export class Race extends Player {
     return `${SECONDS.format(this.source.at(position)?.seconds ?? 0)} s`;
   }
 
-  // The head of a run that is shown: the one that was chosen, or its clearest.
+  // The head of a run to show: the chosen head, or the clearest.
   headOf(index, step) {
     const kind = this.at.kind in index.kinds ? this.at.kind : Object.keys(index.kinds)[0];
     const { sites } = index.kinds[kind];
@@ -59,7 +59,7 @@ export class Race extends Player {
     return sites.includes(clearest[0]) ? { kind, site: clearest[0], head: clearest[1] } : { kind, site: sites.at(-1), head: 0 };
   }
 
-  // Of the left run, for the news.
+  // The head of the left run, for the news.
   head() {
     const { index } = this.source.sides[0].source;
     const { site, head } = this.headOf(index, this.step());
@@ -72,7 +72,7 @@ export class Race extends Player {
     const { word, outline, clock } = this.at, position = this.step();
     const { steps, seconds, over } = this.source.at(position);
     const maps = await Promise.all(this.source.sides.map(({ source }, i) => source.maps(word, steps[i])));
-    if (this.chosen) return; // something else since, which is drawn first
+    if (this.chosen) return; // a newer choice is drawn first
     const { fills } = this;
     const shown = this.source.sides.map(({ source: { index } }, i) => {
       const own = `step ${counted(steps[i])}`;
@@ -85,7 +85,7 @@ export class Race extends Player {
     if (looks.some((one, i) => one !== this.looks?.[i])) {
       this.looks = looks;
       const { fileName } = this;
-      // All in one task of the browser: at no time are two of them of different steps.
+      // In one task of the browser, so that all pictures always show the same step.
       await Promise.all([
         ...shown.map((one, i) => this.show(one, i, { outline, fills, when: one.when, run: this.source.names[i], fileName: `${fileName}-${SIDES[i]}` })),
         this.subtract(shown, this.bySeconds ? `${SECONDS.format(seconds)} s` : `step ${counted(position)}`),
@@ -96,7 +96,7 @@ export class Race extends Player {
     this.curves.mark(this.at.step === null ? null : this.bySeconds ? seconds : position);
   }
 
-  // The large map of one run.
+  // Draw the large map of one run.
   show(one, i, how) {
     this.absent(SIDES[i], one.maps ? "" : `“${this.at.word}” has no map of step ${counted(one.step)}.`);
     if (!one.maps) return undefined;
@@ -106,14 +106,14 @@ export class Race extends Player {
     }) });
   }
 
-  // Say in a picture's place why it is not there; empty where it is.
+  // Show in a picture's place why it is missing; empty if it is there.
   absent(name, why) {
     this.find(`.st-key-race_${name}`).dataset.none = Boolean(why);
     this.texts.set(`.st-key-race_${name} .none`, why);
   }
 
-  // A picture of one head, changed for a race; made once. Where a room looks on, its type is large: its legend names the
-  // ends alone, and the names of columns lean.
+  // The spec of one head's picture, changed for a race; made once. In fullscreen its type is large: the legend names
+  // only the ends, and column names are slanted.
   specOf(spec, how, change) {
     const key = `${how}${this.fills}${spec}`;
     if (!this.specs.has(key)) {
@@ -130,7 +130,7 @@ export class Race extends Player {
     return this.specs.get(key);
   }
 
-  // Right minus left, where both have the same words and axes.
+  // Draw right minus left, if both have the same words and axes.
   subtract(shown, when) {
     const [left, right] = shown.map(({ maps, kind }) => maps && { maps, ...maps.look.kinds[kind] });
     const same = (name) => JSON.stringify(left[name]) === JSON.stringify(right[name]);
@@ -139,7 +139,7 @@ export class Race extends Player {
         ? `The axes differ (left: ${left?.rows.length} × ${left?.columns.length} cells, right: ${right?.rows.length} × ${right?.columns.length}), so cells cannot be compared.` : "";
     this.absent("difference", why);
     if (why) return undefined;
-    const base = left.causal ? right : left; // blocked is what both block
+    const base = left.causal ? right : left; // a cell is blocked if both runs block it
     const [one, other] = shown.map(({ maps, site, head }) => maps.large(site, head, base.causal).weights);
     const numbers = one.map((cells, row) => cells.map((weight, column) => {
       const there = other[row][column];
@@ -158,7 +158,7 @@ export class Race extends Player {
     });
   }
 
-  // With the colours and the legend of a difference; its rows are named beside the left map.
+  // Apply the colours and the legend of a difference; its rows are named beside the left map.
   asDifference({ data, layout }) {
     const { cells, bar } = this.source.race.look;
     Object.assign(data[0], cells);
@@ -175,7 +175,7 @@ export class Race extends Player {
     if (known === this.drawnCurves) return;
     this.drawnCurves = known;
     const arrays = {};
-    // No further than the run that is behind: its curves may be a second older.
+    // Curves end at the run that is behind, whose curves may be a second older.
     const behind = Math.min(...this.source.sides.map((side, i) => (this.source.goesOn(side) ? indices[i][this.source.clock].at(-1) : Infinity)));
     indices.forEach(({ curves, steps, seconds, own }, side) => {
       const timed = (step) => (this.bySeconds ? seconds[nearest(steps, step)] : step);
@@ -216,7 +216,7 @@ export class Race extends Player {
     });
   }
 
-  // At which step the two part, and what each does where that is not the same, or has to be said.
+  // Show from which step the losses differ, and the states of the runs if these differ or need attention.
   says() {
     const nows = this.source.sides.map(({ now }) => now).filter(Boolean);
     const of = (now) => (now.state === "failed" ? now.headline[0] : now.waits || `${now.state} at ${counted(now.step)}`);
@@ -225,7 +225,7 @@ export class Race extends Player {
     this.texts.set(".st-key-run_status p", [this.parted, ...states].filter(Boolean).join(" · "));
   }
 
-  // The heads of both models, of the kind of attention that is chosen.
+  // Offer the heads of both models, for the chosen kind of attention.
   offerHeads() {
     const found = this.source.sides.flatMap(({ source: { index } }) => (index.kinds[this.at.kind]?.sites ?? []).flatMap((site) => index.heads[site].map((name, head) => [JSON.stringify([site, head]), name])));
     const offered = [["", CLEAREST], ...new Map(found)];
@@ -249,7 +249,7 @@ function bar(name, side, [right, asked, step]) {
     + `<i><i style="width:${share}%"></i></i></div>`;
 }
 
-// At which step the losses of two runs part.
+// A sentence: from which step the losses of two runs differ.
 export function parted([left, right]) {
   const other = new Map(right.steps.map((step, i) => [step, right.losses[i]]));
   const both = left.steps.map((step, i) => [step, left.losses[i], other.get(step)]).filter(([, a, b]) => typeof a === "number" && typeof b === "number");

@@ -1,35 +1,35 @@
-// Where chunks come from: a server, with news over a socket, or the page itself.
+// Sources of chunks: a server, with news over a socket, or the page itself.
 
 import { Maps, decoded, nearest, upTo } from "./chunks.js";
 import { unpacked, unpackedChange } from "./picture.js";
 
-const AGAIN = 1000; // ms until what was refused is asked for again
+const AGAIN = 1000; // ms until a failed request is repeated
 
-const KEPT = 80; // chunks
-const RECENT = 40; // chunks that came over the socket
-const AHEAD = 2; // chunks that are loaded behind the one that is shown
+const KEPT = 80; // chunks in the cache
+const RECENT = 40; // chunks kept from the socket
+const AHEAD = 2; // chunks that are loaded after the chunk on the screen
 
 class Source {
   constructor() {
     this.index = null;
     this.chunks = new Map(); // name -> promise of a chunk
-    this.recent = []; // chunks that came over the socket, the newest last
+    this.recent = []; // chunks from the socket, the newest last
   }
 
-  // The steps of a word that only the socket has brought so far.
+  // The steps of a word that have come only over the socket so far.
   later(word) {
     const last = this.index.steps.at(-1);
     return this.recent.flatMap((chunk) => (chunk.word === word ? chunk.steps.filter((step) => step > last) : []));
   }
 
-  // The chunk with a step of a word, by its name.
+  // The place of the chunk with a step of a word; -1 if there is none.
   named(word, step) {
     const entries = this.index.chunks[word] ?? [];
     const last = upTo(entries, step, ([first]) => first);
     return last && last[0] <= step && step <= last[1] ? entries.indexOf(last) : -1;
   }
 
-  // Whether the maps of a word at a step can be had without another index.
+  // Whether the maps of a word at a step are available without a new index.
   holds(word, step) {
     return this.recent.some((chunk) => chunk.word === word && chunk.steps.includes(step)) || this.named(word, step) >= 0;
   }
@@ -45,7 +45,7 @@ class Source {
     return this.chunks.get(name);
   }
 
-  // The maps of a word at a recorded step; null where it has none.
+  // The maps of a word at a recorded step; null if there are none.
   async maps(word, step) {
     const recent = this.recent.findLast((chunk) => chunk.word === word && chunk.steps.includes(step));
     if (recent && this.index.looks[recent.look]) return new Maps(recent, this.index.looks[recent.look], step);
@@ -59,14 +59,14 @@ class Source {
   }
 }
 
-// Bytes that were compressed and written as text.
+// Unpack bytes that were compressed and written as text.
 async function opened(text) {
   const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-// What an exported page carries in itself.
+// The recording inside an exported page.
 export class Embedded extends Source {
   // pictures: {word, steps: {step: a packed forward pass}}
   constructor(index, chunks, pictures) {
@@ -82,7 +82,7 @@ export class Embedded extends Source {
     return opened(this.packed[name]);
   }
 
-  // The forward pass of the step nearest to one, of those that the page has room for.
+  // The forward pass of the nearest step among those that the page contains.
   async picture(word, step) {
     const { word: only, steps } = this.pictures;
     if (word !== only) throw new Error(`This page holds the numbers of “${only}” alone; choose that word.`);
@@ -96,7 +96,7 @@ export class Embedded extends Source {
   close() {}
 }
 
-// A run on a server. What the socket brings is told to `changed`: {now, maps, sentence}.
+// A run on a server. `changed` is called with each message of the socket: {now, maps, sentence}.
 export class Live extends Source {
   constructor(address, ticket, refused) {
     super();
@@ -119,7 +119,7 @@ export class Live extends Source {
     return fetch(`${this.address}/${what}`, { headers: { "x-headlight-ticket": this.ticket } });
   }
 
-  // What a question with this ticket is answered; 0: nothing.
+  // The HTTP status of a request with this ticket; 0 without an answer.
   status() {
     return this.answer("index").then(({ status }) => status, () => 0);
   }
@@ -131,17 +131,17 @@ export class Live extends Source {
     return answer;
   }
 
-  // One forward pass of a word through the model of the kept step nearest to one. how: what is arranged in another way.
+  // A forward pass of a word through the model at the nearest step with kept weights. how: changes of the arrangement.
   async picture(word, step, how) {
     return unpacked(await this.asked(`picture/${step}`, { word, ...how }));
   }
 
-  // What the training step after that of a pass changes.
+  // The changes by the training step after the step of a pass.
   async change(pass, how) {
     return unpackedChange(await this.asked(`change/${pass.step}`, { word: pass.word, ...how }), pass);
   }
 
-  // An answer of bytes, or an error with its sentence.
+  // Return the bytes of an answer, or throw an error with its message.
   async asked(what, how) {
     const answer = await this.answer(`${what}?${new URLSearchParams(how)}`);
     if (answer.status === 403) this.refused();
@@ -150,12 +150,12 @@ export class Live extends Source {
     return new Uint8Array(await answer.arrayBuffer());
   }
 
-  // Fetch the index anew; while one is on its way, once more behind it.
+  // Fetch the index again; during a fetch, once more after it.
   reload() {
     this.again = this.loading !== undefined;
     this.loading ??= this.fetchIndex().then((answered) => {
       this.loading = undefined;
-      // It may tell of less than the socket has told meanwhile, or of nothing yet.
+      // The index may be older than the news of the socket, or still be empty.
       if (this.again || (answered && this.known > (this.index?.version ?? 0))) this.reload();
       else if (!this.index && !answered && !this.closed) setTimeout(() => this.reload(), AGAIN);
     });
@@ -165,7 +165,7 @@ export class Live extends Source {
   async fetchIndex() {
     try {
       const index = await (await this.get("index")).json();
-      if (!index.version) return true; // nothing has been recorded yet; the socket tells when
+      if (!index.version) return true; // nothing has been recorded yet; the socket will report it
       this.index = index;
       this.say({ version: index.version });
       const maps = this.early && this.mapOf(this.early);
@@ -200,20 +200,20 @@ export class Live extends Source {
     socket.onopen = () => {
       this.wait = 250;
       socket.send(JSON.stringify({ ...this.unsaid, hidden: document.hidden }));
-      if (this.opened) this.reload(); // what came meanwhile
+      if (this.opened) this.reload(); // for what was recorded meanwhile
       this.opened = true;
     };
-    // Said once it has been drawn, or could not be: the server sends no more than two messages ahead.
+    // Acknowledge a message once it is drawn or has failed: the server sends at most two messages ahead.
     socket.onmessage = ({ data }) => this.take(new Uint8Array(data)).finally(() => this.say({ drawn: 1 }));
     socket.onclose = ({ code }) => {
       if (this.closed || this.socket !== socket) return;
-      if (code === 1006 || code === 1008) this.refused(); // it may be the ticket
+      if (code === 1006 || code === 1008) this.refused(); // the ticket may have been refused
       this.wait = Math.min(5000, this.wait * 2);
       setTimeout(() => this.connect(), this.wait);
     };
   }
 
-  // Four lines: the run as it is, what is new of the index, a sentence, and a map of the word that was asked for.
+  // Process three lines of JSON (state of the run, news of the index, a sentence) and a map of the requested word.
   async take(bytes) {
     const lines = [];
     let at = 0;
@@ -255,7 +255,7 @@ export class Live extends Source {
 
   say(what) {
     const { drawn, asks, ...lasting } = what;
-    Object.assign(this.unsaid, lasting); // is said again on another socket
+    Object.assign(this.unsaid, lasting); // is sent again on a new socket
     if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(what));
   }
 
@@ -266,7 +266,7 @@ export class Live extends Source {
   }
 }
 
-// A figure whose lines have grown.
+// Return a figure with its lines extended.
 function grown(before, fresh) {
   if (fresh.spec) return fresh;
   const arrays = { ...before.arrays };

@@ -1,4 +1,4 @@
-// A story: beats that are told with keys, on one run, a race or the picture of a model; what is hidden is guessed first.
+// A story: beats that keys step through, on one run, a race or the picture of a model; hidden weights are guessed.
 
 import { nearest, upTo } from "./chunks.js";
 import { Refusals, leaving, spread, whenGone } from "./component.js";
@@ -17,7 +17,7 @@ const DOES = {
   word: "Choose another word.", past: "Move the step control to an earlier step.", box: "Open a box of the picture.",
 };
 const AHEAD = ["ArrowRight", "PageDown", " "], BACK = ["ArrowLeft", "PageUp"];
-const FILM = "20/s"; // speed at which a recording stands in for a run
+const FILM = "20/s"; // speed of a recording that replaces a run
 const TARGETS = {
   map: ".st-key-live_map .live-figure, .st-key-race_left .live-figure", heads: ".st-key-live_maps .live-figure",
   "step control": ".time-slider", start: ".st-key-run_start button", "words right": ".st-key-words_right",
@@ -26,10 +26,10 @@ const TARGETS = {
 const percent = (share) => `${Math.round(100 * share)}%`;
 const clock = (ms) => `${Math.floor(ms / 60000)}:${String(Math.floor(ms / 1000) % 60).padStart(2, "0")}`;
 
-const guesses = new Map(); // run and beat to a column, also where Streamlit mounts the page anew
+const guesses = new Map(); // run and beat to a column; kept when Streamlit mounts the page again
 
 export class Story {
-  // data: as pages/telling has it, with `tells` and `notes`. hooks: {base, plotly, fileName, tell, changed, leave, asks}
+  // data: from pages/telling, with `tells` and `notes`. hooks: {base, plotly, fileName, tell, changed, leave, asks}
   constructor(root, data, anchor, hooks) {
     Object.assign(this, { root, data, anchor, hooks, template: root.innerHTML, me: Math.random().toString(36).slice(2, 12) });
     Object.assign(this, { did: new Set(), follows: true, listens: new AbortController(), nows: [] });
@@ -71,7 +71,7 @@ export class Story {
 
   // ---- What is shown ----
 
-  // The run of a name, or the recording in its place.
+  // The run of this name, or the recording that replaces it.
   source(name) {
     const { recording, ...run } = this.data.runs[name];
     return recording && (this.recorded.has(name) || !run.run) ? recording : run;
@@ -81,13 +81,13 @@ export class Story {
     return new Live(`${this.hooks.base}/stream/${run}`, ticket, () => this.refusals.refused());
   }
 
-  // Where what is shown and heard comes from: the runs of the player, and the run of the teller if that is another.
+  // All sources: the runs of the player, and the run of the speaker if it is another run.
   get sources() {
     const source = this.player?.source;
     return [...(source?.sources ?? [source]), this.ear].filter(Boolean);
   }
 
-  // A player of what the beat shows: the one that is there, if it shows the same.
+  // Create a player for the beat, unless the current player shows the same.
   open() {
     const { page, run, against } = this.beat;
     const sides = this.data.notes ? [] : [run, against].filter(Boolean).map((name) => this.source(name));
@@ -121,13 +121,13 @@ export class Story {
     this.openBox();
   }
 
-  // Open the box of the picture of the model that the beat names.
+  // Open the box that the beat names in the picture of the model.
   openBox() {
     const { box, pinned } = this.beat;
     if (box) this.player.model?.opened({ box, head: pinned?.[1] ?? 0 });
   }
 
-  // Where the run of the teller is not on the screen, hear of the teller all the same.
+  // If the speaker's run is not on the screen, receive the speaker's position separately.
   listen(wanted) {
     if (wanted === Boolean(this.ear)) return;
     this.ear?.close();
@@ -136,7 +136,7 @@ export class Story {
     this.ear?.begin(({ now }) => now && this.hear(now));
   }
 
-  // What the beat looks at, in the words of a player.
+  // The selection of the beat, as a player expects it.
   look() {
     const { word, kind, run, step, page } = this.beat, turned = this.nows[0]?.turned;
     const pinned = this.beat.pinned ?? (step === "turned" && turned && page !== "Race" ? turned.slice(2) : null);
@@ -144,7 +144,7 @@ export class Story {
     return { word: asked ?? null, kind: kind ?? null, pinned, step: this.stepOf(), follow: false, outline: false };
   }
 
-  // The step at which the beat stands; null for LIVE, and as long as the run is not there.
+  // The step of the beat; null for LIVE, and until the run has reached it.
   stepOf() {
     const { step, hides } = this.beat, [now] = this.nows;
     if (!now || now.newest === null || step === "live" || step === "end") return null;
@@ -171,9 +171,9 @@ export class Story {
     if (!quiet) this.tell();
   }
 
-  // ---- What it waits for ----
+  // ---- Conditions ----
 
-  // Whether the runs have come as far as the beat needs them.
+  // Whether the runs have reached the step that the beat needs.
   there() {
     const { step, until, hides } = this.beat, { nows } = this;
     if (!nows.length) return false;
@@ -211,7 +211,7 @@ export class Story {
     this.nows = this.player.source.sides?.map((side) => side.now).filter(Boolean) ?? [now];
     this.hear(now);
     if (this.data.kind === "tour" && now.state !== this.state) {
-      if (this.state) this.hooks.changed(now); // the button Start comes and goes
+      if (this.state) this.hooks.changed(now); // the button Start appears or disappears
       this.state = now.state;
     }
     const step = this.stepOf(), { player } = this;
@@ -222,7 +222,7 @@ export class Story {
     this.write();
   }
 
-  // Where the teller stands, if that is another page than this one.
+  // Take the speaker's position from the news, unless the speaker is on this page.
   hear(now) {
     const { told } = now;
     if (!told || told.by === this.me || where(told) === this.heard) return;
@@ -247,7 +247,7 @@ export class Story {
     if (!this.nows.length) return undefined;
     if (player.playing) return this.stopFilm();
     if (!this.there()) {
-      if (data.kind === "tour") return undefined; // alone, one can wait
+      if (data.kind === "tour") return undefined; // a single visitor can wait
       return this.standIn.length ? this.playRecording() : this.show(this.at + 1);
     }
     return data.kind === "talk" || this.done() ? this.skip() : this.lead();
@@ -258,13 +258,13 @@ export class Story {
     else if (this.data.kind === "tour") this.leave();
   }
 
-  // The runs of the beat that a recording can stand in for.
+  // The runs of the beat that a recording can replace.
   get standIn() {
     const { run, against } = this.beat;
     return [run, against].filter((name) => name && this.data.runs[name].recording && this.source(name) !== this.data.runs[name].recording);
   }
 
-  // The recording goes on from the step at which the run stands.
+  // Play the recording from the current step of the run.
   playRecording() {
     const from = this.nows[0]?.newest ?? 0;
     for (const name of this.standIn) this.recorded.add(name);
@@ -292,7 +292,7 @@ export class Story {
     const begins = this.data.kind === "talk" && !this.data.notes && !this.filled;
     const does = { Escape: () => this.leave(), b: () => this.root.classList.toggle("black"), t: () => this.root.classList.toggle("timed") }[key.length === 1 ? key.toLowerCase() : key]
       ?? (AHEAD.includes(key) ? () => (begins ? this.fill() : this.next()) : BACK.includes(key) ? () => this.show(this.at - 1) : null);
-    const own = target.closest?.("button, a, input, [tabindex='0']"); // what is focused has these keys itself
+    const own = target.closest?.("button, a, input, [tabindex='0']"); // the focused control uses these keys itself
     if (!does || (own && !own.contains(this.root) && !document.fullscreenElement && [...AHEAD, ...BACK].includes(key))) return;
     event.preventDefault();
     event.stopPropagation();
@@ -313,7 +313,7 @@ export class Story {
     this.hooks.leave();
   }
 
-  // A cell of the large map: the guess, or what the beat asks for.
+  // Handle a cell of the large map: the guess, or the action of the beat.
   pressed([row, column]) {
     if (this.asks) return this.reveal(column);
     const { player } = this, maps = player.shown;
@@ -325,7 +325,7 @@ export class Story {
     return this.write();
   }
 
-  // Where the beat asks for something to be done, the keyboard goes there.
+  // Move the keyboard focus to the control that the beat asks for.
   lead() {
     const [there] = document.querySelectorAll(TARGETS[this.beat.points] ?? ".none");
     const takes = "input, button, [tabindex='0']";
@@ -339,34 +339,34 @@ export class Story {
     if (at.step !== null && differs("step")) this.does("past");
   }
 
-  // Show what was hidden; the server sends it with another ticket.
+  // Show the hidden weights; the server sends them with a new ticket.
   reveal(column) {
     if (column !== undefined) guesses.set(`${this.anchor} ${this.at}`, column);
-    if (!this.data.tells) return this.write(); // the speaker shows it
+    if (!this.data.tells) return this.write(); // only the speaker reveals the answer
     this.shown.add(this.at);
     this.tell();
     return this.write();
   }
 
-  // The column that was guessed; undefined: none.
+  // The guessed column, or undefined.
   get guess() {
     return guesses.get(`${this.anchor} ${this.at}`);
   }
 
-  // ---- What is said ----
+  // ---- Texts ----
 
   drawn() {
     window.dispatchEvent(new Event("headlight-drawn"));
     this.write();
   }
 
-  // The names of the columns of the row that is to be guessed.
+  // The column names of the row to be guessed.
   get columns() {
     const { player, beat } = this;
     return (beat.hides && player?.shown?.look?.kinds[beat.kind]?.columns || []).map(plain);
   }
 
-  // How close a guess was, once the weights are here.
+  // The result of a guess, once the weights have arrived.
   judged() {
     const { beat, player, columns } = this;
     if (!beat.hides || this.asks || !this.data.told.shown.includes(this.at) || !columns.length) return "";
@@ -378,7 +378,7 @@ export class Story {
     return `You pointed at ${columns[this.guess]}, which has ${percent(cells[this.guess] ?? 0)}; ${truth}.`;
   }
 
-  // The sentence, with this run's numbers in it; the other one where the run has ended without showing it.
+  // The sentence with this run's numbers; `otherwise` if the run has ended without showing it.
   sentence() {
     const { says: asked, otherwise, answer, until, step, hides } = this.beat;
     const says = hides && !this.asks && answer ? answer : asked;
@@ -422,7 +422,7 @@ export class Story {
     if (data.notes) this.writeNotes();
   }
 
-  // The speaker's own window: what to say, and what comes next.
+  // Write the window of notes: notes for this beat, and the next sentence.
   writeNotes() {
     const next = this.data.beats[this.at + 1];
     this.notes ??= element("div", { className: "notes" });
@@ -430,7 +430,7 @@ export class Story {
     this.panel.append(this.notes);
   }
 
-  // Cover the row that is to be guessed until its weights are here: they come with another ticket. Offer its columns.
+  // Cover the row to be guessed until its weights arrive (with a new ticket), and offer its columns.
   hide(asks) {
     const { player, beat, columns } = this;
     const covered = beat.hides === "row" && !this.data.told.shown.includes(this.at);
@@ -443,16 +443,16 @@ export class Story {
     player?.draw(true);
   }
 
-  // Every now and then: the time, and where the arrow points.
+  // Update the time and the position of the arrow at intervals.
   tick() {
     const { beat, arrow } = this;
     this.root.dataset.time = clock(Date.now() - this.began);
     const target = beat.points === "box" ? `.st-key-model_picture [data-box="${beat.box}"]` : TARGETS[beat.points];
     const box = target && this.data.kind === "tour" && [...document.querySelectorAll(target)].map((one) => one.getBoundingClientRect()).find(({ width }) => width > 0);
     arrow.hidden = !box;
-    // What had the focus may be gone, as the button Start is.
+    // The focused element may have disappeared, such as the button Start.
     if (this.data.kind === "tour" && document.activeElement === document.body) this.panel.querySelector(".st-key-story_next button").focus({ preventScroll: true });
-    const edge = this.root.getBoundingClientRect().left + 30; // no further to the left: there is another part of the page
+    const edge = this.root.getBoundingClientRect().left + 30; // further left is another part of the page
     if (box) Object.assign(arrow.style, { left: `${Math.max(edge, box.left)}px`, top: `${box.top + box.height / 2}px` });
     this.write();
   }
@@ -462,12 +462,12 @@ export class Story {
     this.hooks.tell({ at: this.at, shown: [...this.shown], recorded: [...this.recorded], by: this.me });
   }
 
-  // What Python says anew: other tickets, and perhaps other runs.
+  // Apply new data from Python: new tickets, and possibly other runs.
   renew(data) {
     const mayTell = data.tells && !this.data.tells;
     this.data = data;
     this.open();
-    if (mayTell && !this.follows) { // pressed before the browser had told whose page this is
+    if (mayTell && !this.follows) { // a key was pressed before the ownership was known
       this.follows = true;
       this.tell();
     }
@@ -491,10 +491,10 @@ export class Story {
   }
 }
 
-// Where a teller stands.
+// A key of the speaker's position.
 const where = ({ at, shown, recorded }) => JSON.stringify([at, shown, recorded]);
 
-// A token as it is, of one that is written for HTML.
+// The plain text of a token that is written as HTML.
 const plain = (name) => new DOMParser().parseFromString(name, "text/html").body.textContent;
 
 function set(host, text) {

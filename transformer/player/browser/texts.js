@@ -26,13 +26,13 @@ export class Texts {
     if (element && element.said !== html) element.innerHTML = element.said = html;
   }
 
-  // What there is to say before an index is there.
+  // Texts that need no index yet.
   early(now) {
     this.set(".st-key-run_status p", now.status.replace("{step}", counted(now.step)));
     this.set(".st-key-moment p", now.headline[0]);
   }
 
-  // The head of the player. over: a sentence that stands in place of the usual one.
+  // Write the header of the player. over: a sentence that replaces the usual one.
   header({ index, now, segment, step, live, over }) {
     if (now) {
       const runs = live && now.state === "training" ? step : now.step;
@@ -47,7 +47,7 @@ export class Texts {
     this.set(".st-key-words_right", index.texts[segment.right]);
   }
 
-  // What stands around the maps. sentence: of the head that is looked at, where there is one.
+  // Write the texts around the maps. sentence: about the selected head, if any.
   around({ index, at, segment, step, live, maps, sentence }) {
     this.choices(index, at);
     const notes = [segment.taken && `At this step: ${segment.taken}`];
@@ -62,9 +62,9 @@ export class Texts {
       + (look?.over != null ? ` Here that is what it wrote at step ${counted(look.over)}.` : ""));
   }
 
-  // What the model wrote by itself, the chosen word on top.
+  // Write the free-running outputs of the model, the chosen word on top.
   outputs(index, at, segment, step) {
-    if (index.own) return; // nothing but its attention is known of a model of one's own
+    if (index.own) return; // of a user's own model only the attention is known
     const words = Object.keys(segment.outputs).sort((a, b) => (b === at.word) - (a === at.word));
     const rows = words.map((word) => `<tbody class="${word === at.word ? "chosen" : ""}">${index.texts[segment.outputs[word]]}</tbody>`);
     const when = segment.written === step ? "" : ` at step ${counted(segment.written)}`;
@@ -81,7 +81,7 @@ export class Texts {
     this.offered = offered;
     this.buttons(".st-key-word", index.words.map((word) => [word, word]), at.word, (word) => this.choose({ word }));
     const words = this.find(".st-key-word"), chosen = words.querySelector("[aria-pressed=true]");
-    if (chosen) words.scrollLeft = chosen.offsetLeft - words.offsetLeft - 40; // many words scroll, and move nothing
+    if (chosen) words.scrollLeft = chosen.offsetLeft - words.offsetLeft - 40; // scroll only this list
     const kinds = Object.entries(index.kinds).map(([kind, { name }]) => [kind, name]);
     this.buttons(".st-key-kind", kinds, at.kind, (kind) => this.choose({ kind }));
     this.find(".st-key-kind").hidden = kinds.length < 2;
@@ -100,12 +100,12 @@ export class Texts {
   }
 }
 
-// Of the run as it is.
+// The headline of the current state of the run.
 function headline(now, segment, step) {
   return now.waits || now.headline[step === segment.from ? 0 : 1];
 }
 
-// Of a past step: what was there to see, what happened, and what comes next.
+// The text of a past step: what it shows, its moments, and the next moment.
 function lookingBack(index, segment, step) {
   const here = index.moments.filter((moment) => moment.step === step).map((moment) => `★ ${moment.said}.`);
   const next = index.moments.find((moment) => moment.step > step);
