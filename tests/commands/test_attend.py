@@ -86,7 +86,7 @@ def test_the_default_step_is_the_last_and_the_default_output_is_one_line_of_text
 ):
     view, folder = saved_run
     output = asked(view.config, view.snapshots[-1], TAKEN).answer("ox").output
-    assert output != "xo", "eight steps are too few to be right"
+    assert output != "xo", "60 steps are too few to be right"
     said = command("attend", folder, "--text", " OX ")
     assert said == (0, [f"step 60: ox -> {output} (wrong; the answer is xo)"], "")
     monkeypatch.setattr("transformer.asking.Answer.right", True)

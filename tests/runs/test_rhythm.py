@@ -6,8 +6,7 @@ import pytest
 
 from tests.runs.conftest import take
 from transformer.interventions import Interventions
-from transformer.recording import recorder
-from transformer.recording.recorder import KNOWN_SECONDS, MOST_APART, UNWATCHED, WATCHED, FrameScheduler
+from transformer.recording.recorder import MOST_APART, UNWATCHED, WATCHED, FrameScheduler
 from transformer.recording.weights import Snapshot
 
 
@@ -22,18 +21,12 @@ def rhythm_of(a_frame, a_step, n=60, watched=False):
     return everies
 
 
-@pytest.fixture
-def known_soon(monkeypatch):
-    """Trust the measured cost of recording as soon as a server does."""
-    monkeypatch.setattr(recorder, "KNOWN_SECONDS", KNOWN_SECONDS)
-
-
-def test_recording_within_its_share_of_time_covers_every_step(known_soon):
+def test_recording_within_its_share_of_time_covers_every_step():
     assert set(rhythm_of(0.9 * UNWATCHED, 1.0)) == {1}
     assert set(rhythm_of(0.9 * WATCHED, 1.0, watched=True)) == {1}
 
 
-def test_costly_recording_takes_fewer_steps_and_then_keeps_its_share_of_time(known_soon):
+def test_costly_recording_takes_fewer_steps_and_then_keeps_its_share_of_time():
     for a_frame in (0.2, 0.7, 3.0):
         every = rhythm_of(a_frame, 1.0)[-1]
         assert 1 < every <= MOST_APART
@@ -42,7 +35,7 @@ def test_costly_recording_takes_fewer_steps_and_then_keeps_its_share_of_time(kno
     assert rhythm_of(1000.0, 1.0)[-1] == MOST_APART
 
 
-def test_one_costly_batch_changes_nothing_and_cheap_batches_restore_every_step(known_soon):
+def test_one_costly_batch_changes_nothing_and_cheap_batches_restore_every_step():
     made = FrameScheduler(every=4)
     made.trained(1.0)
     for _ in range(20):
@@ -52,7 +45,7 @@ def test_one_costly_batch_changes_nothing_and_cheap_batches_restore_every_step(k
     assert made.every == 1
 
 
-def test_after_one_costly_batch_every_step_is_recorded_again_although_each_uses_most_of_its_share(known_soon):
+def test_after_one_costly_batch_every_step_is_recorded_again_although_each_uses_most_of_its_share():
     made = FrameScheduler()
     made.trained(1.0)
     made.recorded(5, 5 * 0.7 * WATCHED + 5.0, watched=True)  # thinning, for example

@@ -52,7 +52,7 @@ def test_a_returning_visitor_sees_why_the_run_was_paused(visit, slow):
         f"Paused at step {visitor.run.view.step:,}: no page has shown it for 10 minutes. Press Resume."
     )
     visitor.press("run_start").until("training")
-    assert "nobody looked" not in visitor.headline
+    assert "no page has shown it" not in visitor.headline
 
 
 @pytest.mark.parametrize(
