@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.runs.conftest import take
 from transformer.interventions import Interventions
-from transformer.recording.recorder import MOST_APART, UNWATCHED, WATCHED, FrameScheduler
+from transformer.recording.recorder import MOST_APART, TOLERANCE, UNWATCHED, WATCHED, FrameScheduler
 from transformer.recording.weights import Snapshot
 
 
@@ -30,7 +28,7 @@ def test_costly_recording_takes_fewer_steps_and_then_keeps_its_share_of_time():
     for a_frame in (0.2, 0.7, 3.0):
         every = rhythm_of(a_frame, 1.0)[-1]
         assert 1 < every <= MOST_APART
-        assert a_frame / every <= recorder.TOLERANCE * UNWATCHED
+        assert a_frame / every <= TOLERANCE * UNWATCHED
         assert 2 * a_frame / every > UNWATCHED
     assert rhythm_of(1000.0, 1.0)[-1] == MOST_APART
 
