@@ -9,7 +9,7 @@ from pages.inside.explanation import explanation
 from pages.player.following import following
 from pages.runs import drafts
 from pages.runs.keyring import keyring
-from pages.runs.run_list import ELSEWHERE, lost_run, run_list
+from pages.runs.run_list import SHOWS_ANOTHER_MODEL, lost_run, run_list
 from pages.shared import selection
 from pages.shared.session import session
 from pages.shared.style import style
@@ -19,7 +19,7 @@ from transformer.recording.view import RunView
 style()
 run = selection.chosen_run() or drafts.exhibited(drafts.draft())
 run_list(run)
-lost_run(ELSEWHERE)
+lost_run(SHOWS_ANOTHER_MODEL)
 selection.kind(run.view)  # which the link names for other pages
 
 word = ask_word(run)

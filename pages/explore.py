@@ -12,7 +12,7 @@ from pages.ask.spell import spell_tab
 from pages.player.following import following
 from pages.runs import drafts
 from pages.runs.keyring import keyring
-from pages.runs.run_list import ELSEWHERE, lost_run, run_list
+from pages.runs.run_list import SHOWS_ANOTHER_MODEL, lost_run, run_list
 from pages.runs.take_away import take_away
 from pages.shared import selection
 from pages.shared.plain import refuse_in
@@ -33,7 +33,7 @@ style()
 run = selection.chosen_run() or drafts.exhibited(drafts.draft())
 selection.kind(run.view)  # from the link, if this model has it
 run_list(run)
-lost_run(ELSEWHERE)
+lost_run(SHOWS_ANOTHER_MODEL)
 
 word = ask_word(run)
 control = st.container(key="step_control")

@@ -28,13 +28,13 @@ from transformer.recording.view import ENDED, IDLE
 
 style()
 buttons = buttons_row()
-left, right = racing.racers()
+left, right = racing.runs_of_race()
 observed = left.view.own is not None or right.view.own is not None  # their loops know nothing of this page
 for asked, _ in [] if observed else take("start", "step"):
     with noting():
-        left, right = racing.again(left, right)
+        left, right = racing.untrained_pair(left, right)
         session.asked.pop(asked, None)
-        racing.go(left, right, st.session_state.get("step_size") if asked == "step" else None)
+        racing.start_race(left, right, st.session_state.get("step_size") if asked == "step" else None)
 lost_run("Choose a prepared race and press Start.")
 own = [run for run in (left, right) if ownership.owns(run)]
 going = [run for run in own if run.view.state not in ENDED] or own or [left]
@@ -52,13 +52,13 @@ else:
         beside=going[1:],
     )
 with st.sidebar:
-    racing.prepared()
+    racing.draw_prepared_races()
 probe_words(left)
 typed = [session.typed_word[1]] if session.typed_word[0] == left.id else []  # not yet in the run's words
 for word in {*typed, *left.words} - {*right.words}:
     with suppress(InputError):  # too long for the other model, or another visitor's
         ownership.command(right).add_word(word)
-shown = racing.look(left, right)
+shown = racing.player_data(left, right)
 
 
 @st.fragment

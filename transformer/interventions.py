@@ -90,11 +90,11 @@ class Interventions:
         return tuple(head for where, head in self.ablated if where == site)
 
     def text(self) -> str:
-        """In words, as it is said of a run: "ablated decoder layer 2 (cross), head 1; blocked ..."."""
-        parts = [f"ablated {', '.join(_place(*head) for head in self.ablated)}"] if self.ablated else []
+        """In words, as it is said of a run: "switched off decoder layer 2 (cross), head 1; blocked ..."."""
+        parts = [f"switched off {', '.join(_place(*head) for head in self.ablated)}"] if self.ablated else []
         parts += [f"blocked {block.text()}" for block in self.blocked]
         parts += [f"{mask} mask {'on' if on else 'off'}" for mask, on in self.masks]
-        return "; ".join(parts) or "all given back"
+        return "; ".join(parts) or "no interventions"
 
     def change_text(self, before: Interventions) -> str:
         """The change, in words: the masks that were switched, or all interventions if others changed."""

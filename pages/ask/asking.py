@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import streamlit as st
 
-from pages.controls.words import what_to_type
+from pages.controls.words import input_help
 from pages.shared import ownership, selection
 from pages.shared.plain import plain, refuse
 from pages.shared.session import session
@@ -48,7 +48,7 @@ def ask_word(run: Watched) -> str:
             placeholder="any word…",
             width="stretch",
             persist_state="session",
-            help=what_to_type(run),
+            help=input_help(run),
         )
         try:
             word = run.task.question(typed or "").text

@@ -15,7 +15,13 @@ from pages.runs.run_list import known_runs, labels
 from pages.settings.races import DEFAULT_RACE, RACES
 from pages.shared import ownership, selection
 from pages.shared.session import DRAFTS, ask, session, take
-from pages.shared.wording import SETTING_NAMES, differences, distinct, said, told_apart
+from pages.shared.wording import (
+    SETTING_NAMES,
+    differences,
+    differing_settings,
+    distinguishing_labels,
+    format_value,
+)
 from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.figures.race import race_curves, race_look
@@ -32,7 +38,7 @@ CHANGES = (
 """Settings in which a new run may differ."""
 
 
-def racers() -> tuple[Watched, Watched]:
+def runs_of_race() -> tuple[Watched, Watched]:
     """The two runs that the link or this session names, or else the untrained ones of a prepared race."""
     asked = selection.named_in_link("race") or session.race
     right = REGISTRY.get(asked)
@@ -49,7 +55,7 @@ def racers() -> tuple[Watched, Watched]:
     return drafts.draft(race.left, entry="left_draft"), drafts.draft(race.right, entry="right_draft")
 
 
-def again(left: Watched, right: Watched) -> tuple[Watched, Watched]:
+def untrained_pair(left: Watched, right: Watched) -> tuple[Watched, Watched]:
     """Return untrained runs to race: these two, or, if either has begun, new ones with their settings."""
     if left.view.state == right.view.state == IDLE:
         return left, right
@@ -57,14 +63,14 @@ def again(left: Watched, right: Watched) -> tuple[Watched, Watched]:
     return drafts.new_draft(left.config, left), drafts.new_draft(right.config, right)
 
 
-def go(left: Watched, right: Watched, steps: int | None = None) -> None:
+def start_race(left: Watched, right: Watched, steps: int | None = None) -> None:
     """Train those of the two runs that this visitor owns and that have not ended.
 
     Args:
         steps: how many steps an untrained run takes; by default, all of them.
 
     Raises:
-        InputError: the visitor has as many runs as one may have.
+        InputError: the visitor has as many unfinished runs as the limits allow.
     """
     own = [ownership.command(run) for run in (left, right) if ownership.owns(run)]
     if len(own) == 2:
@@ -103,7 +109,7 @@ def race(left: Watched, against: str | tuple[str, Any] | RunConfig) -> None:
             raise InputError("That run is no longer on this server. Choose another one.")
         session.asked.clear()
         session.prepared = None
-        go(left, right)
+        start_race(left, right)
     except InputError as error:
         session.problem = str(error)
     else:
@@ -138,7 +144,7 @@ def race_against(run: Watched) -> None:
                 CHANGES,
                 key="race_setting",
                 format_func=SETTING_NAMES.__getitem__,
-                help="Everything else stays the same, the seed and the batches too.",
+                help="Everything else stays the same.",
             )
             asked = name, _value(run, name)
         st.button(
@@ -150,7 +156,7 @@ def race_against(run: Watched) -> None:
             width="stretch",
         )
     pressed = False
-    for _ in take("race"):  # with the menu as it stands now: it may have been changed just before
+    for _ in take("race"):  # here, so that `asked` includes a change made just before the press
         race(run, asked)
         pressed = True
     if pressed:
@@ -161,20 +167,20 @@ def _value(run: Watched, name: str) -> Any:
     """Draw the widget of the other value of a setting, and read it."""
     now, limit = run.config.flat()[name], RunConfig.limit_of(name)
     key = f"race_value_{name}"
-    label = f"{SETTING_NAMES[name]}: {said(name, now)} →"
+    label = f"{SETTING_NAMES[name]}: {format_value(name, now)} →"
     if name in ("causal_mask", "padding_mask"):
         other = not run.config.model.masks[name.removesuffix("_mask")]
-        st.caption(f"{label} {said(name, other)}")
+        st.caption(f"{label} {format_value(name, other)}")
         return other
     if options := [one for one in getattr(limit, "options", ()) if one != now]:
-        return st.selectbox(label, options, key=key, format_func=partial(said, name))
+        return st.selectbox(label, options, key=key, format_func=partial(format_value, name))
     step = 1 if isinstance(now, int) else 0.001
     return st.number_input(
         label, value=now, step=step, key=key, help=str(limit), format=None if step == 1 else "%.4g"
     )
 
 
-def prepared() -> None:
+def draw_prepared_races() -> None:
     """Draw the prepared races in the sidebar."""
     st.session_state["prepared_race"] = session.prepared
     st.radio(
@@ -203,8 +209,8 @@ def _prepare(name: str) -> None:
 
 def names_of(left: RunConfig, right: RunConfig) -> list[str]:
     """The name of each run."""
-    names = told_apart([left, right])
-    if left.recipe != right.recipe and len(distinct(left, right)) > 2:
+    names = distinguishing_labels([left, right])
+    if left.recipe != right.recipe and len(differing_settings(left, right)) > 2:
         names = [left.recipe, right.recipe]
     return names if names[0] != names[1] else _by_side(names)
 
@@ -215,19 +221,19 @@ def _by_side(names: Sequence[str]) -> list[str]:
 
 def differs_in(left: RunConfig, right: RunConfig) -> str:
     """The difference between two runs, in one line."""
-    found = distinct(left, right)
+    found = differing_settings(left, right)
     batches = "the same batches" if left.sees_batches_of(right) else "other batches"
     line = differences(found, most=4 if len(found) <= 4 else 2)
     return f"{line or 'nothing differs'} · {batches}"
 
 
-def look(left: Watched, right: Watched) -> dict[str, Any]:
+def player_data(left: Watched, right: Watched) -> dict[str, Any]:
     """The data with which a player shows two runs beside each other."""
     examples = None
     if left.view.own or right.view.own:
         views = left.view, right.view
         names = _by_side([view.name or (view.own.name if view.own else view.config.recipe) for view in views])
-        says = "<b>Two recordings beside each other.</b> Nothing is known here of how they differ."
+        says = "<b>Two recordings beside each other.</b> How their settings differ is not known."
     else:
         configs = left.config, right.config
         names, examples = names_of(*configs), examples_of(left.config.train.task)

@@ -1,4 +1,4 @@
-"""The word that is looked at, and typing one of one's own."""
+"""The chosen word, and the box in which a user types their own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from transformer.runs.watched import Watched
 
 
 def probe_words(run: Watched) -> None:
-    """Draw the box for a word of one's own; only the owner of a run adds words, which all viewers share."""
+    """Draw the box in which the owner of a run adds a word; everyone who views the run sees it."""
     take_up(run)
     with (
         st.sidebar,
@@ -30,7 +30,7 @@ def probe_words(run: Watched) -> None:
             placeholder="your word…" if run.task.corpus.same_length else "your sentence…",
             on_change=_typed,
             width="stretch",
-            help=f"{what_to_type(run)} Press Enter.",
+            help=f"{input_help(run)} Press Enter.",
         )
         st.button("", key="add_word", icon=":material/add:", on_click=_add, help="Add the word.")
         st.button(
@@ -73,7 +73,7 @@ def word_choice(run: Watched) -> str:
 
 
 def chosen_word(run: Watched) -> str:
-    """The tracked word that is looked at, of this session or the link; the first where that is none."""
+    """The word chosen in this session, or else in the link; the first tracked word if it is not tracked."""
     take_up(run)
     words = list(run.words)
     run_id, typed = session.typed_word
@@ -86,8 +86,8 @@ def chosen_word(run: Watched) -> str:
     return session.word
 
 
-def what_to_type(run: Watched) -> str:
-    """The words that this run can be asked, for the help of a box."""
+def input_help(run: Watched) -> str:
+    """What can be typed for this run, as the help text of a box."""
     train = run.config.train
     if train.task in LETTER_TASKS:
         return (
@@ -132,7 +132,7 @@ def take_up(run: Watched) -> None:
 
 
 def _problem() -> None:
-    """Why the word cannot be asked, with one that can, until the next word is typed."""
+    """Draw why the word was refused, and a valid one to use instead, until the next word is typed."""
     if session.word_problem:
         message, offer = session.word_problem
         with st.container(key="word_problem", horizontal=True, vertical_alignment="center"):
@@ -144,7 +144,7 @@ def _problem() -> None:
 def holding(*more: str) -> Callable[[], None]:
     """Remember what the word's box, and any further boxes, contain in this full run of the page.
 
-    A browser that lags behind reruns a fragment with earlier contents of these boxes. Every fragment first
+    A slow browser may rerun a fragment with earlier contents of these boxes. Every fragment first
     calls the returned function, which restores them: no fragment may change them.
     """
     standing = {key: st.session_state.get(key) for key in ("own_word", *more)}
@@ -154,7 +154,7 @@ def holding(*more: str) -> Callable[[], None]:
         for key, value in standing.items():
             if st.session_state.get(key) != value:
                 st.session_state[key] = value
-        if not asked:  # such a browser fills the box again, which asks for the word again
+        if not asked:  # a slow browser refills the box, which would add the word again
             session.asked.pop("add_word", None)
         session.word_problem = problem
 

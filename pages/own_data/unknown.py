@@ -14,7 +14,7 @@ from transformer.tasks import task_of
 from transformer.tasks.pairs.own import OwnPairs
 from transformer.tasks.pairs.units import MOST_UNKNOWN
 from transformer.tasks.unknown import remedy, unknown_tokens
-from transformer.tasks.writing import BETWEEN_SPACES, CHARACTERS, Writing
+from transformer.tasks.writing import CHARACTERS, NON_SPACES, Writing
 
 _KINDS = {"auto": "Choose tokens automatically", "bpe": "Use byte pairs"}
 _KEYS = {name: key for key, name in SETS.items()}
@@ -74,7 +74,7 @@ def _reason(writing: Writing, unknown: float) -> str:
         return f"**characters** (with words, {unknown:.0%} of the held-out words would be unknown)"
     kind = (
         "**words between spaces**, because most characters are no letters or digits"
-        if writing.unit == BETWEEN_SPACES
+        if writing.unit == NON_SPACES
         else ("**words**")
     )
     return f"{kind} ({unknown:.0%} of the held-out words unknown)"

@@ -13,7 +13,7 @@ from pages.settings.beginnings import fill
 from pages.shared import ownership, selection
 from pages.shared.plain import plain, refuse
 from pages.shared.session import session
-from pages.shared.wording import told_apart
+from pages.shared.wording import distinguishing_labels
 from transformer.errors import InputError
 from transformer.player.sentences import STATE_SIGNS
 from transformer.recording.view import ENDED, IDLE, MAX_NAME, RunFacts
@@ -24,45 +24,45 @@ from transformer.tasks.about import ABOUT
 
 MOST = 12
 """Highest number of runs in the list, the newest first; older ones can be opened by their links."""
-ELSEWHERE = "This page shows another model. To train your own, press Start on Watch."
+SHOWS_ANOTHER_MODEL = "This page shows another model. To train your own, press Start on Watch."
 """For the pages that have no Start button."""
 
 
 def parent_of(view: RunFacts) -> RunFacts | None:
     """The run that this one was started beside, where this visitor may see it.
 
-    The owner of a run may see that one too. Others see it only if the owner's link names it.
+    The owner of this run may see it; others only if a link from the owner names it.
     """
     if view.after is None:
         return None
     started_here = REGISTRY.owners.is_owner(view.id, keyring.token_of(view.id))
     if not started_here and view.after not in session.known_runs:
         return None
-    return REGISTRY.glimpse(view.after)
+    return REGISTRY.facts_of_run(view.after)
 
 
 def parents(view: RunFacts) -> Iterator[RunFacts]:
-    """The run that this one was started beside, the one before that, and so on, as far as seen."""
+    """The run that this one was started beside, that run's own, and so on, until one may not be seen."""
     while (parent := parent_of(view)) is not None:
         yield (view := parent)
 
 
 def known_runs(run: Watched | None) -> Iterator[RunFacts]:
-    """Runs that this visitor has started or opened, or beside which they started one; newest first.
+    """Runs that this visitor started or opened, and the runs that those were started beside; newest first.
 
     Other visitors' runs are not listed: a run is known by its link.
     """
     ids = session.known_runs
     ids[:0] = [parent.id for parent in parents(run.view) if parent.id not in ids][::-1] if run else []
     every = [*(id_ for id_ in keyring.own_runs() if id_ not in ids), *ids]
-    return (found for id_ in reversed(every) if (found := REGISTRY.glimpse(id_)) is not None)
+    return (found for id_ in reversed(every) if (found := REGISTRY.facts_of_run(id_)) is not None)
 
 
 def run_list(current: Watched) -> None:
     """Draw the list in the sidebar. A click shows that run and does not affect any training."""
     published = REGISTRY.library.published()
-    elsewhere = {run.id for run in published.values()}
-    own = (run for run in known_runs(current) if run.id not in elsewhere)
+    remote_ids = {run.id for run in published.values()}
+    own = (run for run in known_runs(current) if run.id not in remote_ids)
     runs = list(islice(own, MOST))  # what is not listed is not read from disk either
     with st.sidebar, st.container(key="run_picker"):
         st.caption("Runs" if runs else "Runs: none yet")
@@ -72,7 +72,7 @@ def run_list(current: Watched) -> None:
             with st.container(key="run_remote"):
                 st.caption("Trained elsewhere, kept on this server")
                 watched: dict[str, RunFacts] = {run.id: run.view for run in REGISTRY.listed()}
-                views = [watched.get(run.id, run) for run in published.values()]  # as the page says it
+                views = [watched.get(run.id, run) for run in published.values()]  # an open run: as it is now
                 for name, view, label in zip(published, views, labels(views), strict=True):
                     _button(f"{plain(name)} · {label}", view, current)
         if ownership.owns(current) and current.view.state != IDLE:
@@ -99,7 +99,7 @@ def _button(label: str, run: RunFacts, current: Watched) -> None:
 
 
 def _name(run: Watched) -> None:
-    """The name of the run on the screen."""
+    """Draw the field for the name of the run on the screen."""
     st.session_state["run_name"] = run.view.name
     st.text_input(
         "Name of this run",
@@ -130,7 +130,7 @@ def labels(runs: Sequence[RunFacts]) -> list[str]:
     if not runs:
         return []
     ours = [run for run in runs if run.own is None]
-    settings = told_apart([run.config for run in ours]) if ours else []
+    settings = distinguishing_labels([run.config for run in ours]) if ours else []
     known = dict(zip((run.id for run in ours), settings, strict=True))
     apart = [known.get(run.id, f"{run.parameters:,} parameters") for run in runs]
     return [_label(run, differs) for run, differs in zip(runs, apart, strict=True)]
@@ -139,12 +139,12 @@ def labels(runs: Sequence[RunFacts]) -> list[str]:
 def _label(view: RunFacts, differs: str) -> str:
     right = ""
     if view.right:
-        right = f" · {100 * view.right[0] // view.right[1]}% right"  # 999 of 1,000 are not all
+        right = f" · {100 * view.right[0] // view.right[1]}% right"  # rounded down: 999 of 1,000 is not 100%
     now = f"{view.state} at {view.step:,}{right}" if view.state in ENDED else view.state
     recipe, task = view.config.recipe, view.config.train.task
     named = (
         [] if recipe in ("default", ABOUT[task].name) else [plain(recipe)]
-    )  # a preset is named as its task
+    )  # the preset of a task has the task's name
     what = plain(view.own.name) if view.own else ", ".join([*named, ABOUT[task].name])
     name = f"**{plain(view.name)}**" if view.name else what
     return f"{STATE_SIGNS[view.state]} {name} · {plain(differs)} · {now}"
@@ -157,7 +157,7 @@ def _show(id_: str) -> None:
 
 
 def _open_run() -> None:
-    """Draw the uploader under the list of runs; the run that it takes is on the screen at once."""
+    """Draw the uploader under the list of runs; an uploaded run is shown at once."""
     most = min(REGISTRY.limits.upload_mb, int(st.get_option("server.maxUploadSize")))
     with st.popover("Open a run", icon=":material/folder_open:", width="stretch"):
         if session.open_problem:
@@ -190,7 +190,7 @@ def _opened() -> None:
 
 
 def lost_run(instead: str) -> None:
-    """Say it until a run is started or opened."""
+    """Say that the linked run is gone, until a run is started or opened."""
     with st.container(key="lost_run"):  # what comes below keeps its place in the page
         if session.lost_run:
             st.info(f"The run of this link is no longer on this server. {instead}")

@@ -61,7 +61,7 @@ def _note_beside() -> None:
     named = st.query_params.get(BESIDE)
     if named is None or named == session.beside:
         return
-    found = [id_ for id_ in named.split(",")[:MOST_BESIDE] if REGISTRY.glimpse(id_) is not None]
+    found = [id_ for id_ in named.split(",")[:MOST_BESIDE] if REGISTRY.facts_of_run(id_) is not None]
     session.known_runs.extend(id_ for id_ in found if id_ not in session.known_runs)
     session.beside = ",".join(found) or None
 

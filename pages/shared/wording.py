@@ -50,13 +50,13 @@ def changed(run: Watched, config: RunConfig | None) -> dict[str, tuple[Any, Any]
     """Settings of a configuration that differ from those of a run."""
     if config is None:
         return {}
-    changes = distinct(run.config, config)
+    changes = differing_settings(run.config, config)
     if config.train.learning_rate == run.view.learning_rate:
         changes.pop("learning_rate", None)  # it has been taken over in mid-run
     return changes
 
 
-def distinct(one: RunConfig, other: RunConfig) -> dict[str, tuple[Any, Any]]:
+def differing_settings(one: RunConfig, other: RunConfig) -> dict[str, tuple[Any, Any]]:
     """Settings that differ, without the preset's name and what follows from another setting."""
     changes = one.differences(other)
     follow = {"recipe", "published", "max_len", "src_vocab_size", "tgt_vocab_size"}
@@ -65,14 +65,14 @@ def distinct(one: RunConfig, other: RunConfig) -> dict[str, tuple[Any, Any]]:
     return {name: change for name, change in changes.items() if name not in follow}
 
 
-def told_apart(configs: Sequence[RunConfig]) -> list[str]:
+def distinguishing_labels(configs: Sequence[RunConfig]) -> list[str]:
     """For each run, the settings in which they differ, except the task, which its name gives; or its seed."""
-    changes = [distinct(configs[0], config) for config in configs]
+    changes = [differing_settings(configs[0], config) for config in configs]
     first = {name: before for change in changes for name, (before, _) in change.items()}
     named = [name for name in first if name in SETTING_NAMES and name not in ("task", "pairs")][:MOST_NAMED]
 
     def value(change: dict[str, tuple[Any, Any]], name: str) -> str:
-        return said(name, change[name][1] if name in change else first[name])
+        return format_value(name, change[name][1] if name in change else first[name])
 
     return [
         ", ".join(f"{SETTING_NAMES[name]} {value(change, name)}" for name in named) or f"seed {config.seed}"
@@ -83,7 +83,7 @@ def told_apart(configs: Sequence[RunConfig]) -> list[str]:
 def differences(changes: dict[str, tuple[Any, Any]], most: int = MOST_CHANGED) -> str:
     """Settings that differ, as "width 32 → 64, seed 0 → 3, 2 more"."""
     named = [
-        f"{SETTING_NAMES[name]} {said(name, before)} → {said(name, after)}"
+        f"{SETTING_NAMES[name]} {format_value(name, before)} → {format_value(name, after)}"
         for name, (before, after) in changes.items()
         if name in SETTING_NAMES
     ]
@@ -92,7 +92,7 @@ def differences(changes: dict[str, tuple[Any, Any]], most: int = MOST_CHANGED) -
     return ", ".join([*named[:most], *more])
 
 
-def said(name: str, value: Any) -> str:
+def format_value(name: str, value: Any) -> str:
     """The value of a setting as the widgets have it."""
     if name == "pairs":
         return "none" if value is None else "your own"

@@ -180,7 +180,7 @@ def as_data(story: Story, told: Mapping[str, Any]) -> dict[str, Any]:
     for beat in story.beats:
         if beat.against:
             sides = [REGISTRY.get(runs.get(n)) or _recording(story, n) for n in (beat.run, beat.against)]
-            races[f"{beat.run}|{beat.against}"] = racing.look(*sides) | {"clock": "steps"}
+            races[f"{beat.run}|{beat.against}"] = racing.player_data(*sides) | {"clock": "steps"}
     beats = [asdict(beat) | {"pinned": beat.pinned} for beat in story.beats]
     said = {"kind": story.kind, "beats": beats, "before": BEFORE, "told": dict(told)}
     return said | {"runs": known, "races": races}

@@ -31,11 +31,11 @@ def test_interventions_survive_a_round_trip_through_plain_values():
     again = Interventions.from_dict(json.loads(json.dumps(written)))
     assert (again, hash(again)) == (MANY, hash(MANY))
     assert Interventions.from_dict(NOTHING.to_dict()) == NOTHING
-    del written["masks"]  # written before masks could be switched
+    del written["masks"]  # as in files from before masks could be switched
     assert Interventions.from_dict(written) == replace(MANY, masks=())
 
 
-def test_a_switched_mask_is_kept_where_it_differs_and_leaves_other_interventions_unchanged():
+def test_a_mask_is_stored_only_if_it_differs_from_the_configured_one_and_nothing_else_changes():
     configured = {"causal": True, "padding": True}
     off = MANY.with_mask("causal", False, configured)
     assert off == replace(MANY, masks=(("causal", False),))
@@ -58,7 +58,7 @@ def test_a_union_has_each_intervention_once_and_the_mask_states_of_its_right_ope
     assert MANY | NOTHING == NOTHING | MANY == MANY
 
 
-def test_only_empty_interventions_are_false_and_no_interventions_can_be_changed():
+def test_only_empty_interventions_are_false_and_all_are_immutable():
     assert not NOTHING
     assert not Interventions()
     assert Interventions(ablated=(("encoder.0", 0),))
@@ -91,12 +91,12 @@ def test_a_block_is_described_in_words_with_numbers_from_1(block, text):
 
 def test_all_interventions_are_described_in_one_line():
     assert MANY.text() == (
-        "ablated decoder layer 1 (cross), head 3, encoder layer 1, head 1; "
+        "switched off decoder layer 1 (cross), head 3, encoder layer 1, head 1; "
         "blocked row 3, column 4 in encoder layer 1, head 2; "
         "blocked “[EOS]” in decoder layer 1 (cross); blocked row 1, “o” in encoder layer 1; "
         "causal mask off; padding mask on"
     )
-    assert NOTHING.text() == "all given back"
+    assert NOTHING.text() == "no interventions"
 
 
 @pytest.mark.parametrize(
@@ -114,11 +114,11 @@ def test_a_change_of_masks_is_described_as_switching_them_on_or_off(before, afte
     assert Interventions(masks=after).change_text(Interventions(masks=before)) == text
 
 
-def test_any_other_change_is_described_by_all_interventions_after_it():
+def test_a_change_of_more_than_masks_is_described_by_all_interventions_now_in_effect():
     taken = Interventions(ablated=(("encoder.0", 0),), masks=(("causal", False),))
-    assert taken.change_text(NOTHING) == "ablated encoder layer 1, head 1; causal mask off"
+    assert taken.change_text(NOTHING) == "switched off encoder layer 1, head 1; causal mask off"
     assert taken.change_text(replace(taken, ablated=())) == taken.text()
-    assert NOTHING.change_text(taken) == "all given back"
+    assert NOTHING.change_text(taken) == "no interventions"
 
 
 @pytest.mark.parametrize(

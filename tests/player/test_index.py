@@ -29,7 +29,8 @@ def test_segments_describe_every_recorded_step_as_its_frame_does(recorded):
     before, after = segment_of(index, 13), segment_of(index, 39)
     assert before["taken"] == ""
     assert after["taken"] == (
-        "ablated decoder layer 2 (cross), head 3; blocked row 2, column 4 in decoder layer 1 (cross), head 1"
+        "switched off decoder layer 2 (cross), head 3; "
+        "blocked row 2, column 4 in decoder layer 1 (cross), head 1"
     )
     assert before["roles"]["decoder.1.cross"][2] == "no clear pattern"
     assert after["roles"]["decoder.1.cross"][2] == "switched off"

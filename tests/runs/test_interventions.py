@@ -83,7 +83,7 @@ def test_a_finished_run_is_evaluated_again_with_a_head_switched_off(make_run, un
     whole = evaluation.evaluate(half_trained, words)
     assert expected.right < whole.right
     assert before.evaluation.total == HELD_OUT  # on the same words, so the numbers are comparable
-    assert f"ablated decoder layer 1 (cross), head 1: {expected.right} of {HELD_OUT}" in run.view.reason
+    assert f"switched off decoder layer 1 (cross), head 1: {expected.right} of {HELD_OUT}" in run.view.reason
 
 
 def without_heads(model, heads):

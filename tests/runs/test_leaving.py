@@ -81,7 +81,7 @@ def test_a_run_unviewed_for_an_hour_leaves_memory_and_is_reopened_unchanged(
     assert f"evict {run.id[:6]}: {run.view.state} at step {run.view.step}, " in caplog.text
     assert registry.owners.shown(run.id) is None
     assert run.join()
-    assert registry.glimpse(run.id).step == run.view.step
+    assert registry.facts_of_run(run.id).step == run.view.step
     assert registry.owners.is_owner(run.id, token)
     assert not registry.owners.is_owner(run.id, new_token())
     back = registry.control(run.id, token)

@@ -39,7 +39,9 @@ def paused(servers, tiny, until):
     home.adopt(run)
     run.advance(5).result(30)
     assert run.wait(30)
-    until(lambda: home.library.glimpse(run.id) is not None and home.library.glimpse(run.id).step == 5)
+    until(
+        lambda: home.library.facts_of_run(run.id) is not None and home.library.facts_of_run(run.id).step == 5
+    )
     return run
 
 
@@ -140,7 +142,7 @@ def test_replays_leave_memory_before_runs_of_visitors(tmp_path, tiny, bundles):
         assert started.wait(60)
     first, _ = bring(stage, bundles[1]), bring(stage, bundles[1])
     assert first not in [one.id for one in stage.listed()]
-    assert stage.glimpse(first).state == "finished"
+    assert stage.facts_of_run(first).state == "finished"
     assert stage.get(first).view.frames
     for one in stage.listed():
         one.put_away()
@@ -251,7 +253,9 @@ def test_a_run_can_be_packed_while_it_trains(servers, tiny, until):
     home, stage = servers
     run = home.draft(tiny(steps=100_000), token=new_token())
     home.start(run)
-    until(lambda: home.library.glimpse(run.id) is not None and home.library.glimpse(run.id).step > 0)
+    until(
+        lambda: home.library.facts_of_run(run.id) is not None and home.library.facts_of_run(run.id).step > 0
+    )
     data = pack(home.library.folder / run.id)
     assert run.view.state == "training"
     run.stop()

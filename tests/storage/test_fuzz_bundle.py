@@ -45,5 +45,5 @@ def test_a_damaged_file_is_the_original_run_or_is_refused(bundles, tmp_path, dam
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]
     assert [path.name for path in library.folder.iterdir()] == ([] if id_ is None else [id_])
     if id_ is not None:
-        assert library.glimpse(id_).state == "finished"
+        assert library.facts_of_run(id_).state == "finished"
         shutil.rmtree(library.folder / id_)

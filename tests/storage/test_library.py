@@ -67,21 +67,21 @@ def test_looking_up_unknown_ids_reads_each_folder_only_once(tmp_path, tiny, make
     note = lambda folder: read.append(folder.name) or read_run_file(folder)  # noqa: E731
     monkeypatch.setattr(module, "read_run_file", note)
     for _ in range(50):
-        assert library.glimpse(new_token()) is None
+        assert library.facts_of_run(new_token()) is None
         assert library.owner(new_token()) is None
     assert sorted(name for name in read if name.startswith("night")) == [f"night {n}" for n in range(5)]
     read.clear()
     views = library.published()
     assert len(views) == 5
     assert read == []  # nothing has changed
-    assert library.glimpse(views["night 3"].id).id == views["night 3"].id
+    assert library.facts_of_run(views["night 3"].id).id == views["night 3"].id
 
 
 def test_invalid_and_guessed_ids_find_no_run(registry, finished):
     ids = ["..", "../runs", "/etc", ".", "", "a/b", "x" * 22 + "/..", "\0" * 22, "é" * 22, "%2e%2e"]
     for id_ in (*ids, new_token()):
         assert registry.get(id_) is None
-        assert registry.glimpse(id_) is None
+        assert registry.facts_of_run(id_) is None
         assert not registry.owners.is_owner(id_, finished[1])
 
 
@@ -92,7 +92,7 @@ def test_an_evicted_run_is_reopened_from_disk_and_continued_with_its_token(regis
     until(lambda: other.view.state == "finished")
     run.join()
     assert [one.id for one in registry.listed()] == [other.id]
-    assert registry.glimpse(run.id).state == "finished"
+    assert registry.facts_of_run(run.id).state == "finished"
     back = registry.get(run.id)
     assert back is not run
     assert back.view.reason == run.view.reason

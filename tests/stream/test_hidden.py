@@ -117,10 +117,10 @@ def test_a_ticket_whose_hidden_parts_are_unknown_is_refused(run, monkeypatch):
     assert tickets.admits(ticket, run.id) is None
 
 
-def test_the_beat_of_the_teller_reaches_a_page_in_review_at_once(server, run, monkeypatch):
+def test_the_beat_that_the_owner_tells_reaches_a_page_in_review_at_once(server, run, monkeypatch):
     monkeypatch.setattr(news, "QUIET_SECONDS", 60.0)
     owners = REGISTRY.owners
-    owners.appoint(run.id, "a token")
+    owners.set_token(run.id, "a token")
     offered = [f"headlight.{tickets.ticket(run.id)}"]
     with server.websocket_connect(f"/stream/{run.id}/news", subprotocols=offered) as socket:
         socket.send_text(json.dumps({"live": False}))

@@ -100,7 +100,7 @@ def test_a_state_is_sent_when_it_changes(watched, run):
 def test_the_step_on_the_owner_s_screen_is_sent(watched, run):
     page = watched()
     try:
-        REGISTRY.owners.appoint(run.id, "token")
+        REGISTRY.owners.set_token(run.id, "token")
         REGISTRY.owners.show(run.id, "token", 2)
         assert page.drawn().now["owner"] == 2
         REGISTRY.owners.show(run.id, "guessed", 1)

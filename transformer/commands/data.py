@@ -1,4 +1,4 @@
-"""`data`: what a task's examples are, with their alignment; or what was read of the user's own pairs."""
+"""`data`: show examples of a task with their alignment, or count the pairs in the user's own files."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _examples(arguments: argparse.Namespace) -> int:
 
 
 def read_files(paths: list[Path]) -> Any:
-    """What there is in these files of pairs.
+    """Read these files of pairs.
 
     Raises:
         InputError: a file that cannot be read, or holds something else.

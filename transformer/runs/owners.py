@@ -31,7 +31,7 @@ class Owners:
         self._shown: dict[str, int | None] = {}  # id to the step at which its owner stands
         self._told: dict[str, dict[str, Any]] = {}  # id to the story that its owner tells with it
 
-    def appoint(self, id_: str, token: str) -> None:
+    def set_token(self, id_: str, token: str) -> None:
         """This token commands that run; without one the run cannot be commanded."""
         self._digests[id_] = digest_of(token or new_token())
 

@@ -87,7 +87,7 @@ class Registry:
             for other in unseen[: max(0, len(unseen) + 1 - self.limits.kept)]:
                 self.discard(other.id)  # its page, if there still is one, makes another
             self._drafts[run.id] = run
-            self.owners.appoint(run.id, token)
+            self.owners.set_token(run.id, token)
         return run
 
     def discard(self, id_: str) -> None:
@@ -253,11 +253,11 @@ class Registry:
                 found.look()  # so that it is not put away in the next moment
             return found
 
-    def glimpse(self, id_: str) -> RunFacts | None:
+    def facts_of_run(self, id_: str) -> RunFacts | None:
         """The facts of a started run for a list, without opening it."""
         with self._lock:
             run = self._runs.get(id_)
-        return self.library.glimpse(id_) if run is None else run.view
+        return self.library.facts_of_run(id_) if run is None else run.view
 
     def listed(self) -> list[Watched]:
         """Started runs that are at hand, the newest first."""

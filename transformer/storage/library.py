@@ -87,7 +87,7 @@ class Library:
                 self._look()
             return self.folder / self._names.get(id_, id_)
 
-    def glimpse(self, id_: str) -> RunFile | None:
+    def facts_of_run(self, id_: str) -> RunFile | None:
         """The facts of a kept run for a list, without its recording; None where none can be read.
 
         A run whose folder no process writes is paused.

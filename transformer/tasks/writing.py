@@ -10,7 +10,7 @@ from functools import cached_property
 
 UNSPACED = "\u3005-\u3007\u3040-\u3098\u309b-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 """Ranges of a character class: Chinese and Japanese characters, each a word of its own, without spaces."""
-_WIDE = "\u3000-\u3004\u3008-\u3020\u3030\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"
+_FULLWIDTH = "\u3000-\u3004\u3008-\u3020\u3030\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"
 _MARKS = (
     "\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f"
     "\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u0900-\u0963\u0971-\u0df3\u0e31-\u0e3a"
@@ -32,9 +32,9 @@ WORDS = (
 """Regular expression of a word: letters or digits with inner hyphens; "l'" and "'s" on their own; one
 character of UNSPACED; or any other sign."""
 CHARACTERS = "."
-BETWEEN_SPACES = r"[^\s]+"
+NON_SPACES = r"[^\s]+"
 """Regular expression of a unit between spaces, such as one letter in Morse code."""
-_TAKES_NO_SPACE = re.compile(rf"[{UNSPACED}{_WIDE}]")
+_TAKES_NO_SPACE = re.compile(rf"[{UNSPACED}{_FULLWIDTH}]")
 _SPACES = re.compile(r"\s+")
 _CLOSING, _OPENING = ".,…)]}%", "([{"
 
@@ -66,7 +66,7 @@ class Writing:
         text = unicodedata.normalize("NFC", text).replace("’", "'")
         text = _SPACES.sub(" ", text).strip()  # \s matches U+00A0 and U+202F too
         text = self.joined(self.units(text.lower() if self.lower else text))
-        return unicodedata.normalize("NFC", text)  # in lower case or without a space two may compose
+        return unicodedata.normalize("NFC", text)  # lower case or a removed space may let two compose
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """The (start, end) offsets of each unit of a text."""
@@ -80,14 +80,14 @@ class Writing:
         """Join units into a text."""
         parts: list[str] = []
         for i, unit in enumerate(units):
-            if i and self._apart(units[i - 1], unit):
+            if i and self._needs_space(units[i - 1], unit):
                 parts.append(self.between)
             parts.append(unit)
         return "".join(parts)
 
-    def _apart(self, left: str, right: str) -> bool:
+    def _needs_space(self, left: str, right: str) -> bool:
         """Whether `between` stands between two units."""
-        if self.unit == BETWEEN_SPACES or self.between != " ":
+        if self.unit == NON_SPACES or self.between != " ":
             return True
         if _TAKES_NO_SPACE.match(left) or _TAKES_NO_SPACE.match(right):
             return False

@@ -65,7 +65,7 @@ def _found() -> None:
     match sent_value(_KEY, "found"):
         case [list(runs), str(name), *draft]:
             match draft:
-                case [[str(id_), str(token)]] if REGISTRY.glimpse(id_) is not None:
+                case [[str(id_), str(token)]] if REGISTRY.facts_of_run(id_) is not None:
                     # The model was started, and the page reloaded before the browser stored the run's token.
                     if hold(id_, token) and session.run is None:
                         session.run = id_

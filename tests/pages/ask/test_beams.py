@@ -1,4 +1,4 @@
-"""Ask, Beams: several answers as a tree, compared with a separate search over the snapshot."""
+"""Ask, Beams: several answers as a tree, compared with a separate search by the snapshot's model."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def table(visitor):
     return frame.value
 
 
-def test_the_tree_shows_the_search_over_the_snapshot_for_the_word(ask):
+def test_the_tree_shows_the_search_for_the_typed_word_by_the_model_of_the_step(ask):
     ask.set("explore_text", "zebra")
     assert ask.value("beam_width") == 4
     assert ask.value("beam_penalty") == 0.6

@@ -31,7 +31,7 @@ def test_changes_made_on_break_can_be_applied_to_the_run(ask):
     assert run.view.step == 10
     ask.go("explore").tab("Break").press("intervene_none")
     assert run.view.interventions == NOTHING
-    assert [moment.text for moment in run.view.moments] == [in_force.text(), "all given back"]
+    assert [moment.text for moment in run.view.moments] == [in_force.text(), "no interventions"]
     assert "intervene_none" not in ask.keys
 
 

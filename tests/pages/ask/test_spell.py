@@ -191,7 +191,7 @@ def test_an_invalid_word_is_refused_in_place_and_the_last_valid_word_stays(ask, 
     assert ask.errors == []
 
 
-def test_a_step_without_a_snapshot_is_answered_by_the_nearest_snapshot_which_is_named(visit):
+def test_at_a_step_without_a_snapshot_the_nearest_snapshot_answers_and_is_named(visit):
     ask = visit(**TWO_LAYERS).press("run_start").until("finished").go("explore").set("explore_text", "owl")
     before = tile(ask.stand(8), (4, 5), 1, 0)
     ask.run.thin_weights(3)
@@ -206,7 +206,7 @@ def test_a_step_without_a_snapshot_is_answered_by_the_nearest_snapshot_which_is_
 
 
 @pytest.mark.parametrize("step", [400, 10**8])
-def test_a_step_beyond_the_run_is_answered_by_the_last_step_with_a_note(ask, step):
+def test_at_a_step_beyond_the_run_the_last_step_answers_and_a_note_says_so(ask, step):
     ask.stand(step)
     assert ask.says("The run is at step 22: the model of step **22** answers.")
 

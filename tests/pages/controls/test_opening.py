@@ -13,7 +13,7 @@ TRAINING = {"learning_rate", "goal", "pace", "steps", "letters", "batch_size", "
 COMMANDS = {"run_start", "run_step", "step_size", "run_reset"}
 
 
-def count_runs(monkeypatch):
+def count_reruns(monkeypatch):
     """Return a list that grows by one entry each time the script of a page runs."""
     runs = []
     style = styles.style
@@ -83,7 +83,7 @@ def test_a_new_page_has_the_task_and_settings_of_the_default_preset(opened):
 )
 def test_opening_a_page_runs_its_script_once(visit, revisit, monkeypatch, page, finished):
     visitor = (revisit if finished else visit)().go(page)
-    runs = count_runs(monkeypatch)
+    runs = count_reruns(monkeypatch)
     fresh = AppTest.from_file(str(APP), default_timeout=60)
     if page != "train":
         fresh.switch_page(f"{page}.py")
@@ -94,18 +94,18 @@ def test_opening_a_page_runs_its_script_once(visit, revisit, monkeypatch, page, 
     assert not fresh.exception
 
 
-def test_a_choice_in_the_player_and_the_keys_of_a_browser_run_the_page_once_each(revisit, monkeypatch):
+def test_a_choice_in_the_player_and_the_tokens_from_a_browser_each_run_the_page_once(revisit, monkeypatch):
     visitor = revisit()
-    runs = count_runs(monkeypatch)
+    runs = count_reruns(monkeypatch)
     visitor.choose(word="cat", step=1)
     assert len(runs) == 1
     visitor.send("keyring", "found", [[["nobody", "x" * 22, 0]], ""])
     assert len(runs) == 2
 
 
-def test_a_changed_state_of_the_run_runs_the_whole_page_once_more(visit, monkeypatch):
+def test_when_a_run_changes_its_state_the_whole_page_is_rerun_once(visit, monkeypatch):
     visitor = visit()
-    runs = count_runs(monkeypatch)
+    runs = count_reruns(monkeypatch)
     visitor.send("player", "changed", "training")
     assert len(runs) == 2  # once for the message, and once more for the state
     visitor.look()

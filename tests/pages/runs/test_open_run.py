@@ -26,7 +26,7 @@ def test_a_run_goes_from_one_visitor_to_another_as_a_file_and_trains_on(visit, o
     one.step()
     first = one.run
     assert offered["run_download"]["file_name"] == "headlight-seed5-run.zip"
-    one.once(lambda: (kept := REGISTRY.library.glimpse(first.id)) is not None and kept.step == 7)
+    one.once(lambda: (kept := REGISTRY.library.facts_of_run(first.id)) is not None and kept.step == 7)
     data = offered["run_download"]["data"]()
 
     other = bring(visit({}), data)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pages.shared.wording import changed, differences, in_words, told_apart
+from pages.shared.wording import changed, differences, distinguishing_labels, in_words
 from transformer.config import RunConfig
 from transformer.tasks import completed
 
@@ -55,14 +55,14 @@ def test_a_goal_is_written_as_a_percentage():
 def test_runs_are_labelled_by_the_settings_in_which_they_differ():
     first = RunConfig()
     second = first.with_changes(seed=3, causal_mask=False, d_model=64, d_ff=256)
-    assert told_apart([first]) == told_apart([first, first])[:1] == ["seed 0"]
-    assert [set(one.split(", ")) for one in told_apart([first, second, first])] == [
+    assert distinguishing_labels([first]) == distinguishing_labels([first, first])[:1] == ["seed 0"]
+    assert [set(one.split(", ")) for one in distinguishing_labels([first, second, first])] == [
         {"width 32", "causal mask on", "seed 0"},
         {"width 64", "causal mask off", "seed 3"},
         {"width 32", "causal mask on", "seed 0"},
     ]
     other = first.with_changes(task="zh-en", dropout=0.2)  # their labels name the tasks already
-    assert told_apart([first, other]) == ["dropout 0", "dropout 0.2"]
+    assert distinguishing_labels([first, other]) == ["dropout 0", "dropout 0.2"]
 
 
 def test_a_message_names_an_invalid_setting_as_its_widget_does_and_keeps_other_text():

@@ -18,7 +18,7 @@ from transformer.tasks.pairs.caps import Capped, Caps
 from transformer.tasks.pairs.reading import Sides
 from transformer.tasks.pairs.text import FIELD, plain, shortened
 from transformer.tasks.pairs.units import FRENCH, in_words, is_held_out, unknown_share
-from transformer.tasks.writing import BETWEEN_SPACES, CHARACTERS, WORDS, Writing
+from transformer.tasks.writing import CHARACTERS, NON_SPACES, WORDS, Writing
 
 FORMAT = 1
 """Version of the text that `to_tsv` writes."""
@@ -182,7 +182,7 @@ def from_tsv(text: str) -> OwnPairs:
 
 
 def _writing(spaced: object, caps: Caps) -> Writing:
-    if spaced in (CHARACTERS, BETWEEN_SPACES):
+    if spaced in (CHARACTERS, NON_SPACES):
         between = "" if spaced == CHARACTERS else " "
         return Writing(unit=str(spaced), between=between, lower=caps.lower)
     if spaced not in ("", FRENCH):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from transformer.tasks.corpus import chosen_by_hash
-from transformer.tasks.writing import BETWEEN_SPACES, CHARACTERS, UNSPACED, WORDS, Writing
+from transformer.tasks.writing import CHARACTERS, NON_SPACES, UNSPACED, WORDS, Writing
 
 MOST_UNKNOWN = 0.1
 """Share of the held-out tokens that may be unknown; with more of them too few pairs can come out right."""
@@ -51,7 +51,7 @@ def writing_of(texts: Sequence[str], sources: Sequence[str], *, lower: bool) -> 
     """
     some = texts[:: -(-len(texts) // LOOKED_AT) or 1]
     if _mostly_signs(some):
-        words = Writing(unit=BETWEEN_SPACES, lower=lower)
+        words = Writing(unit=NON_SPACES, lower=lower)
     else:
         words = Writing(lower=lower, spaced=spaced_signs(texts))
     if 2 * sum(" " not in text for text in some) <= len(some):
@@ -67,7 +67,7 @@ def writing_of(texts: Sequence[str], sources: Sequence[str], *, lower: bool) -> 
 
 def in_words(writing: Writing) -> Writing:
     """The same side in words: of one that is read in characters, what stands between two spaces."""
-    return replace(writing, unit=BETWEEN_SPACES, between=" ") if writing.unit == CHARACTERS else writing
+    return replace(writing, unit=NON_SPACES, between=" ") if writing.unit == CHARACTERS else writing
 
 
 def unknown_share(writing: Writing, texts: Sequence[str], held_out: Sequence[bool]) -> float:
