@@ -51,8 +51,11 @@ def type_of(size: float, color: str = INK) -> dict[str, Any]:
 def fitting_size(text: str, largest: float, width: float) -> float:
     """The largest font size up to `largest` at which the text is at most `width` pixels wide."""
     figure, canvas = sheet(1, 1)
-    written = figure.text(0, 0, text, **type_of(largest)).get_window_extent(canvas.get_renderer())
-    return largest * min(1.0, 0.97 * width / max(written.width, 1.0))  # small type is a little wider
+    size = largest
+    for _ in range(2):  # small type is wider than its size implies: it is measured again
+        written = figure.text(0, 0, text, **type_of(size)).get_window_extent(canvas.get_renderer())
+        size *= min(1.0, 0.97 * width / max(written.width, 1.0))
+    return size
 
 
 def draw_cells(axes: Axes, shown: Map) -> list[Artist]:
