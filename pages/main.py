@@ -45,7 +45,7 @@ login()
 if page.title != "Stories":  # which looks at runs of its own
     session.came_from = page.url_path
     before()
-if page.title not in ("Watch", "Race", "Masks", "Stories"):  # which has neither settings nor words
+if page.title not in ("Watch", "Race", "Masks", "Stories"):  # the others have neither settings nor words
     overtaken()
 if page.title in PAGES_OF_OUR_MODELS:
     needs_our_model(page.title)

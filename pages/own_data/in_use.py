@@ -23,9 +23,9 @@ def own_data() -> OwnData:
     return held
 
 
-def use(**brought: Any) -> None:
+def use(**data: Any) -> None:
     """Use these pairs, or this tokenizer and its name, from now on."""
-    now = replace(own_data(), **brought)
+    now = replace(own_data(), **data)
     if now != session.own_data:
         session.own_data = now
         keyring.remember(now)

@@ -27,8 +27,9 @@ def test_a_table_is_nan_where_nothing_was_measured_and_does_not_change_when_rows
     metrics = Metrics()
     metrics.append(step=1, loss=2.5)
     metrics.append(step=2, loss=2.0, exact=0.25)
-    table = metrics.table()
+    table, until = metrics.table(), [metrics.until(step) for step in (1, 2, 5)]
     metrics.append(step=3, loss=1.5)
+    assert [one.column("loss").tolist() for one in until] == [[2.5], [2.5, 2.0], [2.5, 2.0]]
     assert list(table.columns) == list(COLUMNS)
     assert table["step"].dtype == np.int64
     assert table["loss"].tolist() == [2.5, 2.0]

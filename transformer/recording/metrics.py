@@ -87,10 +87,8 @@ class Metrics:
             )
 
     def until(self, step: int) -> Metrics:
-        """The rows up to a step; this very table if that is all of them."""
+        """The rows up to a step, in a table of their own: this one may grow."""
         rows = self._rows[: self._n]
-        if not self._n or rows[-1, 0] <= step:
-            return self
         made = Metrics(self.names[len(COLUMNS) :])
         made.extend(rows[rows[:, 0] <= step])
         return made

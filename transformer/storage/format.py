@@ -126,8 +126,8 @@ def as_parquet(metrics: Metrics) -> bytes:
 # What is recorded, as records of a file.
 
 
-_COSTLY: tuple[type[Measurement | Outputs | Evaluation], ...] = (Measurement, Outputs, Evaluation)
-_KINDS = {kind.__name__.lower(): kind for kind in _COSTLY}
+_MEASURED: tuple[type[Measurement | Outputs | Evaluation], ...] = (Measurement, Outputs, Evaluation)
+_KINDS = {kind.__name__.lower(): kind for kind in _MEASURED}
 
 
 def to_record(recorded: Recorded) -> Record:
