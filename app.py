@@ -1,13 +1,13 @@
-"""Start here: `streamlit run app.py`. The server alone: the pages, and the routes beside them.
+"""Start the app with `streamlit run app.py`. This file declares only the pages and the server's routes.
 
-It is loaded before the secrets file is, which may set limits of the runs: nothing here may know of runs.
+Streamlit loads it before the secrets file, which may set limits of runs: import nothing of runs here.
 """
 
 import streamlit as st
 
 from pages.stream.routes import lifespan, middleware, routes
 
-# Streamlit finds this line by reading it, so no function
+# Streamlit finds this assignment by parsing the file, so keep it outside of functions
 app = st.App("pages/main.py", routes=routes(), lifespan=lifespan, middleware=middleware())
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""Measurements of what the README claims."""
+"""Benchmarks of the README's claims."""

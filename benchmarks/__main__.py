@@ -32,8 +32,8 @@ NAMES = (
 )
 
 
-def said(name: str, folder: Path | None) -> dict[str, Any]:
-    """Return the line of JSON of a benchmark, from its file or from a new run."""
+def results_of(name: str, folder: Path | None) -> dict[str, Any]:
+    """Return the results of a benchmark, from its stored file or from a new run."""
     kept = None if folder is None else folder / f"{name}.json"
     if kept is not None and kept.exists():
         line = kept.read_text(encoding="utf-8")
@@ -57,7 +57,7 @@ def main() -> int:
     arguments = parser.parse_args()
     lines, missed = [], []
     for name in arguments.names or NAMES:
-        facts = said(name, arguments.keep)
+        facts = results_of(name, arguments.keep)
         lines += [f"| {what} | {figure} | `{name}` |" for what, figure in facts.get("figures", {}).items()]
         missed += [f"{name}: {limit}" for limit, met in facts["met"].items() if not met]
     table = "\n".join(["| what | measured | by |", "|---|---|---|", *lines])

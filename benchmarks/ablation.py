@@ -1,10 +1,10 @@
-"""Does the clearest head matter most? Ablate one cross-attention head at a time, over several seeds.
+"""Does the clearest head matter most? Switch off one cross-attention head at a time, over several seeds.
 
     python -m benchmarks.ablation [--seeds N] [--json]
 
 Each seed is one run of the default preset to its goal. Then one head at a time is switched off: the head with
-the highest mirror score, the head with the lowest of all, and the head with the lowest in the same layer as
-the highest. The trained model is otherwise unchanged.
+the highest mirror score, the head with the lowest, and the head with the lowest in the layer of the highest.
+The trained model is otherwise unchanged.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from benchmarks.tools.measuring import end, options, spread
 from pages.settings.presets import DEFAULT_PRESET, PRESETS
 from transformer.decoding.spelling import spell
-from transformer.interventions import NOTHING, Interventions
+from transformer.interventions import NO_INTERVENTIONS, Interventions
 from transformer.recording.scorer import Scorer
 from transformer.training.loop import train
 from transformer.training.state import TrainState
@@ -44,7 +44,7 @@ def measure(seed: int) -> dict[str, Any]:
 
     return {
         "seed": seed,
-        "whole": exact(NOTHING),
+        "whole": exact(NO_INTERVENTIONS),
         "highest": f"{highest[0]} head {highest[1] + 1}",
         "highest_mirror": mirror[highest],
         "without_highest": exact(Interventions(ablated=(highest,))),

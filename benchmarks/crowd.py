@@ -1,4 +1,4 @@
-"""A class on one server: thirty visitors, each with their own run; two runs train at a time.
+"""Load test of one server: thirty visitors, each with their own run; two runs train at a time.
 
     python -m benchmarks.crowd [--seeds N] [--limit SECONDS] [--json]
 
@@ -8,8 +8,8 @@ queue. For two minutes (`--limit`) each visitor receives the stream of its run a
 seconds, as a press on a button does. Then each presses Stop and leaves; the memory of the server is measured
 for two more minutes.
 
-Measured are the seconds from the request for a page to its answer, messages of the stream, exceptions and
-error boxes on any page, runs that are not on disk or in another state than training or queued, and the
+Measures the seconds from the request for a page to its answer, the messages of the stream, exceptions and
+error boxes on any page, runs that are not on disk or in a state other than training or queued, and the
 server's memory.
 """
 
@@ -29,7 +29,7 @@ from typing import Any
 import psutil
 
 from benchmarks.tools.measuring import end, options
-from benchmarks.tools.server import ROOT, free_port, surroundings, until_healthy
+from benchmarks.tools.server import ROOT, clean_environment, free_port, until_healthy
 from benchmarks.tools.viewer import Viewer
 
 TRAINING = 2
@@ -40,12 +40,12 @@ FLAT_MB = 10.0
 
 
 def megabytes(server: subprocess.Popen[bytes]) -> float:
-    """Return the memory that a server takes."""
+    """Return the resident memory of a server in MB."""
     return float(psutil.Process(server.pid).memory_info().rss / 1e6)
 
 
 def states(folder: Path) -> dict[str, str]:
-    """Return the states in the folders of runs, by id."""
+    """Return the state of each saved run, by run id."""
     found = {}
     for path in folder.glob("*/run.json"):
         facts = json.loads(path.read_text(encoding="utf-8"))
@@ -53,11 +53,13 @@ def states(folder: Path) -> dict[str, str]:
     return found
 
 
-async def class_of(address: str, n: int, seconds: float, folder: Path) -> tuple[list[Viewer], dict[str, str]]:
+async def run_visitors(
+    address: str, n: int, seconds: float, folder: Path
+) -> tuple[list[Viewer], dict[str, str]]:
     """Let n visitors start a run each, watch it and leave.
 
     Returns:
-        The visitors, and the states of their runs before they were stopped.
+        The visitors, and the states of their runs before Stop was pressed.
     """
     viewers = [Viewer(address, f"seed={seed}&steps=100000&goal=none") for seed in range(n)]
     tasks = [asyncio.create_task(viewer.watch()) for viewer in viewers]
@@ -94,14 +96,14 @@ def main() -> int:
         server = subprocess.Popen(
             [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)],
             cwd=ROOT,
-            env=surroundings() | {"HEADLIGHT_RUNS": folder},
+            env=clean_environment() | {"HEADLIGHT_RUNS": folder},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
         address = f"http://127.0.0.1:{port}"
         try:
             until_healthy(server, address)
-            viewers, known = asyncio.run(class_of(address, n, arguments.limit, Path(folder)))
+            viewers, known = asyncio.run(run_visitors(address, n, arguments.limit, Path(folder)))
             full = megabytes(server)
             time.sleep(AFTERWARDS)
             left, ended = megabytes(server), Counter(states(Path(folder)).values())

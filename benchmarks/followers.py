@@ -1,11 +1,11 @@
-"""How soon followers of a talk see the next beat: one Chromium and a hundred viewers.
+"""The delay until followers of a talk see the next beat: one Chromium and a hundred viewers.
 
     python -m benchmarks.followers [--seeds N] [--json]
 
-One Chromium tells the shipped talk on a server. A second Chromium follows it by its link, and so do a hundred
-sockets, which receive maps as a browser does. In N rounds (`--seeds`) the speaker goes on by one beat (the
-third beat starts the training) or back by one. Measured are the seconds from the key to the message with the
-beat at each socket, and to the beat on the screen of the second Chromium.
+One Chromium presents the shipped talk on a server. A second Chromium follows the link of the talk, and so do
+a hundred WebSockets, which receive maps as a browser does. In each of N rounds (`--seeds`) the speaker goes
+one beat forward (the third beat starts the training) or back. Measures the seconds from the key press to the
+message with the beat at each socket, and to the beat on the screen of the second Chromium.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from typing import Any
 
 from playwright.sync_api import Page
 
-from benchmarks.stream import Counted, sockets
+from benchmarks.stream import CountingViewer, sockets
 from benchmarks.tools.browser import SIZE, chromium
 from benchmarks.tools.measuring import end, options
 from benchmarks.tools.server import Server
 
 FOLLOWERS = 100
 WITHIN = 1.0
-"""Seconds within which every follower is at the speaker's beat."""
+"""Maximum seconds until every follower shows the speaker's beat."""
 DRAWN = ".headlight-player[data-story] .st-key-live_map svg.main-svg"
 
 
-class Follower(Counted):
+class Follower(CountingViewer):
     """A viewer that records when it received each beat."""
 
     def __init__(self) -> None:

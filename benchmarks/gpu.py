@@ -1,13 +1,13 @@
-"""The time of a training step on a CUDA GPU: eager, replayed as one graph, and lower bounds.
+"""The time of a training step on a CUDA GPU: eager, replayed as one CUDA graph, and lower bounds.
 
     python -m benchmarks.gpu [--seeds N] [--json]
 
-For the default, two wider models and a larger batch, each in float32 and bfloat16: milliseconds of a step
-(wall time with a GPU synchronisation at both ends, median of N blocks of 50 steps), eager and replayed, and
-two lower bounds: the time to move every weight, gradient and running mean at the bandwidth of a large copy on
-this GPU, and the time of the matrix products at the speed of a large product in the same precision. Then the
-losses of a hundred replayed steps of the default are compared with those of a hundred eager steps. Without a
-CUDA GPU nothing is measured.
+Measures the default, two wider models and a larger batch, each in float32 and bfloat16: the milliseconds of a
+step (wall time with a GPU synchronisation at both ends, median of N blocks of 50 steps), eager and replayed,
+and two lower bounds: the time to move every weight, gradient and Adam moment at the bandwidth of a large copy
+on this GPU, and the time of the matrix products at the speed of a large product in the same precision. Then
+the losses of a hundred replayed steps of the default are compared with those of a hundred eager steps.
+Without a CUDA GPU nothing is measured.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ SIZES: dict[str, dict[str, Any]] = {
 STEPS, RATIO, CLOSE = 50, 4.0, 1e-4
 MOVED = 4 * 11
 """Bytes moved for each weight: the weight is read forward, backward and by the optimiser, and written; its
-gradient is written, and read twice; two running means are read and written."""
+gradient is written, and read twice; the two Adam moments are read and written."""
 
 
 def begun(config: RunConfig, *, eager: bool) -> TrainState:
-    """Begin a training, with or without CUDA graphs."""
+    """Return the initial state of a training, with or without CUDA graphs."""
     return TrainState.begin(config.with_changes(cuda_graphs=not eager))
 
 
@@ -61,7 +61,7 @@ def step_ms(config: RunConfig, *, eager: bool, stretches: int) -> float:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Return the wall time of this work, with a GPU synchronisation at both ends."""
+    """Return the wall time of `work` in seconds, with a GPU synchronisation at both ends."""
     torch.cuda.synchronize()
     began = time.perf_counter()
     work()

@@ -4,9 +4,9 @@
 
 Without the causal mask the decoder can read the letter that it has to write. So accuracy is measured twice:
 teacher-forced (share of held-out tokens) and free-running (share of held-out words that are exactly right).
-Without the padding mask rows can attend to [PAD]: its share of the attention is measured on the probes that
-are shorter than the longest, in the attentions that read the word (encoder and cross-attention), over all
-heads.
+Without the padding mask, rows can attend to [PAD]. The share of attention on [PAD] is the mean over the
+tracked words that are shorter than the longest and over all heads of the attentions that read the word
+(encoder and cross-attention).
 
 Runs of one seed differ only in the mask, and all take the planned steps: no goal ends them early.
 """
@@ -26,8 +26,8 @@ MASKS = {"both": {}, "no causal": {"causal_mask": False}, "no padding": {"paddin
 
 def padding_share(frame: Frame) -> float:
     """Return the share of attention on [PAD] in padded words."""
-    longest = max(len(probe.text) for probe in frame.probes)
-    rows = [row for row, probe in enumerate(frame.probes) if len(probe.text) < longest]
+    longest = max(len(probe.text) for probe in frame.words)
+    rows = [row for row, probe in enumerate(frame.words) if len(probe.text) < longest]
     sites = [site for site, axes in frame.axes.items() if axes.key == "src"]
     return statistics.mean(float(frame.on_padding(row, site).mean()) for row in rows for site in sites)
 
@@ -47,7 +47,7 @@ def measure(seed: int, masks: str) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Print three rows for each seed; exit status 1 if the claim does not hold."""
+    """Print three rows for each seed; exit status 1 if a claim does not hold."""
     arguments = options(__doc__, seeds=3)
     write = sys.stdout.write
     write("seed  masks       steps  tokens, right answer read  words, written freely  attention on [PAD]\n")

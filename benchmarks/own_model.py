@@ -1,12 +1,12 @@
-"""The cost of `Watch` in a user's own training loop, for models of six kinds.
+"""The cost of `Watch` in a user's own training loop, for six models.
 
     python -m benchmarks.own_model [--seeds N] [--limit SECONDS] [--json]
 
-Each model is trained N times for `--limit` seconds. Measured is the share of processor time that watching
-takes: in the loop, and in the thread that writes the folder (on a shared machine, trainings with and without
-watching differ by more than this share by chance). Then, for a Transformer of 6 + 6 layers, the time of a
-recorded step, with all 18 attentions and with one of them in `sites`, relative to a forward pass without
-gradients.
+Each model is trained N times for `--limit` seconds. Measures the share of processor time that `Watch` takes,
+in the loop and in the thread that writes the folder. (On a shared machine, the times of two trainings differ
+by chance by more than this share, so training with and without `Watch` is not compared.) Then, for a
+Transformer of 6 + 6 layers, measures the time of a recorded step, with all 18 attentions and with one of them
+in `sites`, relative to a forward pass without gradients.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ KINDS: dict[str, tuple[Callable[[], nn.Module], Callable[[int], Any], Any]] = {
 
 
 def _steps(model: nn.Module, draw: Callable[[int], Any]) -> Iterator[float]:
-    """Train without end; yields the loss of each step."""
+    """Train forever; yields the loss of each step."""
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
     while True:
         inputs = draw(BATCH)
@@ -162,7 +162,7 @@ def observed_seconds(sites: tuple[str, ...], folder: Path) -> float:
 
 
 def forward_seconds() -> float:
-    """Return the seconds of a forward pass of that model without gradients."""
+    """Return the median seconds of a forward pass of the same model, without gradients."""
     torch.manual_seed(0)
     model, inputs = _translator(6).eval(), (_vectors(1), _vectors(1))
     found = []
@@ -175,7 +175,7 @@ def forward_seconds() -> float:
 
 
 def main() -> int:
-    """Print a line for each model, then the cost of sites; exit status 1 if a limit is not met."""
+    """Print a line for each model, then the time of a recorded step; exit status 1 if a limit is not met."""
     arguments = options(__doc__, seeds=3, limit=15.0)
     torch.set_num_threads(1)
     rows: list[dict[str, Any]] = []

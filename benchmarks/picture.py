@@ -3,10 +3,11 @@
     python -m benchmarks.picture [--seeds N] [--json]
 
 The setup is a server with one run of the default settings that trains at full pace, a run that has ended, and
-one headless Chromium of 1280 x 720 on Look inside. In N rounds (`--seeds`), four things are measured: from a
-move of the pointer over a cell of an open attention to its readout, plus one animation frame; opening boxes;
-setting the step control to steps of the ended run, during the training, until all tables show that step; and
-at LIVE the pictures of the small maps a second. The medians of the rounds are compared with the limits.
+one headless Chromium of 1280 x 720 on the page Look inside. Each of N rounds (`--seeds`) measures: the time
+from a pointer move over a cell of an open attention to its readout, plus one animation frame; the time to
+open a box; the time from a change of the ended run's step control until all tables show that step, while the
+other run trains; and, at LIVE, the pictures per second of the small maps. The medians of the rounds are
+compared with the limits.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ from typing import Any
 
 from playwright.sync_api import Page
 
-from benchmarks.player import at_95
+from benchmarks.player import percentile_95
 from benchmarks.tools.browser import SIZE, chromium
 from benchmarks.tools.measuring import end, options
 from benchmarks.tools.server import Server
 
 POINTER, OPENED, STEP, PICTURES = 33.0, 400.0, 60.0, 10.0
-"""Milliseconds: of the pointer at 95 %, of a box, of a step (median); pictures per second at LIVE."""
+"""Maximum milliseconds of the pointer (95 %), of opening a box and of a step (median); minimum pictures per
+second at LIVE."""
 MOVES, BOXES, STEPS, SECONDS = 60, 8, 40, 10.0
 SITE = "decoder.1.cross"
 POINT = """([row, column]) => new Promise((resolve, reject) => {
@@ -108,7 +110,7 @@ def main() -> int:
             points += round_points
             row = {
                 "round": number,
-                "pointer": at_95(round_points),
+                "pointer": percentile_95(round_points),
                 "box": max(opening),
                 "step": statistics.median(steps),
                 "pictures": drawn,
@@ -127,7 +129,7 @@ def main() -> int:
     }
     figures = {
         "from the pointer to the frames around its cell": f"{statistics.median(points):.0f} ms (95 % within "
-        f"{at_95(points):.0f} ms)",
+        f"{percentile_95(points):.0f} ms)",
         "to open a box of the picture": f"{middle['box']:.0f} ms at most",
         "from a step on the control to the whole picture": f"{middle['step']:.0f} ms",
         "pictures a second of the small maps at LIVE": f"{middle['pictures']:.1f}",

@@ -150,7 +150,7 @@ def race(page: Page) -> dict[str, list[float]]:
 
 
 def film(page: Page, address: str) -> dict[str, float]:
-    """Return the steps a second of the film of an ended run, and of dragging its step control."""
+    """Return the steps per second shown by the film of an ended run, and by dragging its step control."""
     page.goto(address)
     page.wait_for_selector(".st-key-live_map svg.main-svg")
     time.sleep(1.0)
@@ -181,8 +181,8 @@ def film(page: Page, address: str) -> dict[str, float]:
     return {"film": played / FILMED, "drag": dragged / FILMED}
 
 
-def at_95(values: list[float]) -> float:
-    """Return the value that 95 % of the values do not exceed."""
+def percentile_95(values: list[float]) -> float:
+    """Return the 95th percentile of the values."""
     return sorted(values)[min(len(values) - 1, round(0.95 * len(values)))]
 
 
@@ -228,9 +228,9 @@ def main() -> int:
     race_pictures = min(statistics.median(raced[side]) for side in ("left", "right"))
     middle = {name: statistics.median(row[name] for row in rows) for name in rows[0]}
     chosen = waits["head"] + waits["kind"]
-    race_click = statistics.median(raced["kind"]), at_95(raced["kind"])
-    race_word = statistics.median(raced["word"]), at_95(raced["word"])
-    click, word = ((statistics.median(one), at_95(one)) for one in (chosen, waits["word"]))
+    race_click = statistics.median(raced["kind"]), percentile_95(raced["kind"])
+    race_word = statistics.median(raced["word"]), percentile_95(raced["word"])
+    click, word = ((statistics.median(one), percentile_95(one)) for one in (chosen, waits["word"]))
     write(
         f"head or kind: median {click[0]:.0f}, 95 % {click[1]:.0f} ms; word: median {word[0]:.0f}, "
         f"95 % {word[1]:.0f} ms\n"

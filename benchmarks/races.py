@@ -89,7 +89,7 @@ CLAIMS: Mapping[str, Callable[[Ended, Ended], bool]] = {
     ),
     "Sinusoidal against learned positions": lambda left, right: right.half >= left.half + 50,
 }
-"""The claim of each sentence, in numbers of the left and the right run."""
+"""The claim of each race's sentence, as a condition on the left and the right run."""
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""Every recipe at its small size, and each stack alone: does it learn, how fast, and which head turns?
+"""Every recipe at its small size, and each stack alone: does it learn, how fast, which head is clearest?
 
     python -m benchmarks.recipes [--seeds N] [--json]
 

@@ -1,23 +1,23 @@
-"""Cost and correctness of recording: time of the thread, losses, maps, memory of a long run.
+"""Cost and correctness of recording: time of the training thread, losses, maps, memory of a long run.
 
     python -m benchmarks.recording [--seeds N] [--limit SECONDS] [--json]
 
 Cost: for each seed the default preset is trained three times to its last planned step: with every step
 recorded and viewers, with every step recorded and no viewers, and without recording (the bare loop, evaluated
-as often). The three take turns of 25 steps in one thread; measured is the processor time of this thread. The
-share is the part of its time that the thread spends on recording, the median over the seeds. Printed beside
-it is how much longer the whole takes than the bare loop, the sum over the turns of the median over the seeds;
-on a shared machine this varies by several percent. The losses of the three must be the same bit for bit.
+as often). The three take turns of 25 steps in one thread, whose processor time is measured. `share` is the
+part of this time that goes to recording (median over the seeds). `longer` is the extra time over the bare
+loop; each total is the sum over the turns of the median over the seeds. On a shared machine it varies by
+several percent. The losses of the three must be equal bit for bit.
 
 Maps: each recipe is trained for some steps, and each recorded map is compared with the map of a separate
 forward pass with the weights of the same step.
 
-Memory: a model like the default's with one layer each takes 20,000 steps (fewer within a smaller limit), with
-batches of four words and as many tracked words as a run may have. Sampled are the bytes of the frames, the
-bytes of the weights, and the process's resident memory (RSS), which rises and falls as both are filled and
-thinned. Memory is flat if, in the time since the frames were first thinned, the highest RSS of the second
-half is at most a few megabytes above that of the first half; the table of numbers and the list of drawn words
-need about three of these.
+Memory: the default model with one encoder and one decoder layer trains for 20,000 steps (fewer if `--limit`
+ends it), with batches of four words and the maximum number of tracked words. Samples the bytes of the frames,
+the bytes of the weights, and the process's resident memory (RSS), which rises and falls as frames and weights
+are added and thinned. Memory counts as flat if, after the first thinning of the frames, the highest RSS of
+the second half is at most 8 MB above that of the first half; the table of numbers and the list of drawn words
+need about 3 MB of these.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from transformer.config import RunConfig
 from transformer.recipes import RECIPES
 from transformer.recording.frames import MEMORY_LIMIT
 from transformer.recording.tape import record
-from transformer.recording.view import FINISHED, MAX_WORDS, Published, untrained
+from transformer.recording.view import FINISHED, MAX_WORDS, Publisher, untrained
 from transformer.recording.weights import IN_MEMORY
 from transformer.runs.recorded_training import RecordedTraining
 from transformer.tasks import task_of
@@ -51,7 +51,7 @@ DEFAULT = PRESETS[DEFAULT_PRESET].config.with_changes(goal=None, device="cpu", t
 TURN = 25
 """Steps of a turn; also the steps between two evaluations, so that every turn has one."""
 UNWATCHED, WATCHED, DIFFERENCE, MOST_GROWTH = 0.06, 0.10, 2e-4, 8.0
-"""Maximum shares of the thread's time, difference of a weight, and growth in megabytes."""
+"""Maximum shares of the thread's time, difference of an attention weight, and growth in megabytes."""
 STEPS, LIMIT, SAMPLE_EVERY = 20_000, 240.0, 100
 
 
@@ -59,9 +59,13 @@ class Recorded:
     """A run's training with its recording; its view contains all that a page would show."""
 
     def __init__(self, config: RunConfig, words: int | None = None) -> None:
-        self.published = Published(untrained(config, "benchmark"))
+        self.published = Publisher(untrained(config, "benchmark"))
         task = task_of(config)
-        asked = [*task.corpus.probes(), *task.corpus.everyday()][:words] if words else task.corpus.probes()
+        asked = (
+            [*task.corpus.tracked_words(), *task.corpus.everyday()][:words]
+            if words
+            else task.corpus.tracked_words()
+        )
         self.training = RecordedTraining(self.published, [task.question(word) for word in asked])
         self.recording, record = 0.0, self.training.recording.record
 
@@ -143,7 +147,7 @@ def costs(seeds: int) -> tuple[list[dict[str, Any]], bool]:
 
 
 def difference(config: RunConfig, steps: int = 30) -> float:
-    """Return the largest difference between a recorded weight and that of a separate forward pass."""
+    """Return the largest difference between recorded and separately computed attention weights."""
     config = config.with_changes(device="cpu", threads=1, steps=steps, goal=None)
     recorded = Recorded(config)
     while recorded.published.view.state != FINISHED:
@@ -152,7 +156,7 @@ def difference(config: RunConfig, steps: int = 30) -> float:
     task = task_of(view.config)
     for snapshot, frame in zip(view.snapshots, view.frames, strict=True):
         model = model_of(view.config, snapshot)
-        for row, probe in enumerate(frame.probes):
+        for row, probe in enumerate(frame.words):
             batch = task.encode([probe.text], filled=not model.masked("padding"))
             with record(model) as tape:
                 model(torch.from_numpy(batch.src), torch.from_numpy(batch.tgt_in))

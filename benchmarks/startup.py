@@ -2,11 +2,14 @@
 
     python -m benchmarks.startup [--seeds N] [--json]
 
-Measured N times (`--seeds`), in turns, with an empty browser cache: from a visit to a server that has had
-visitors until the first map is drawn, and the same for a page with one `st.plotly_chart`. Then, on a server
-just started: Start is pressed as soon as possible, until the first map of the training; for comparison,
-`import torch` in a separate process, and the first visit to a server just started of the page with one chart.
-Every time starts once the server answers its health check. The medians are compared.
+Each of N turns (`--seeds`) measures, with an empty browser cache:
+
+- on a server that has had visitors: from a visit to the first map, and the same for a page with one
+  `st.plotly_chart`;
+- on a server just started: from a visit, with Start pressed as soon as possible, to the first map of the
+  training; for comparison, `import torch` in a separate process, and a first visit to the one-chart page.
+
+Every visit begins once the server answers its health check. The medians are compared.
 """
 
 from __future__ import annotations
@@ -23,13 +26,13 @@ from playwright.sync_api import Browser, Page
 
 from benchmarks.tools.browser import SIZE, chromium
 from benchmarks.tools.measuring import end, options, spread
-from benchmarks.tools.server import ROOT, free_port, surroundings, until_healthy
+from benchmarks.tools.server import ROOT, clean_environment, free_port, until_healthy
 
 APP, PLAIN = "app.py", "benchmarks/tools/plotly_page.py"
 MAP = {APP: ".st-key-live_map .live-figure[data-step]", PLAIN: ".js-plotly-plot .main-svg .hm"}
-"""A selector for the first picture of each script."""
+"""The CSS selector of the first figure of each script."""
 WARM, TRAINED = 1.3, 1.5
-"""Maximum times, relative to the page with one chart."""
+"""Maximum ratios: to the page with one chart; to `import torch` plus the first visit to that page."""
 TRAINING = """() => {
   const step = document.querySelector(".st-key-live_map .live-figure")?.dataset.step;
   const status = document.querySelector(".st-key-run_status")?.innerText ?? "recorded";
@@ -44,7 +47,7 @@ def server(script: str) -> Iterator[str]:
     process = subprocess.Popen(
         [sys.executable, "-m", "streamlit", "run", script, "--server.port", str(port)],
         cwd=ROOT,
-        env=surroundings(),
+        env=clean_environment(),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

@@ -2,18 +2,19 @@
 
     python -m benchmarks.step_cost [--seeds N] [--limit SECONDS] [--json]
 
-Every cell of a grid (width 32 to 256, length 8 to 42 tokens, 1 to 6 layers a stack; 4 heads, batches of 64)
-is measured in processor time of one thread, interleaved, the median of N steps after the first:
+Measures the processor time of a step on one thread, for each cell of a grid (width 32 to 256, length 8 to 42
+tokens, 1 to 6 layers a stack; 4 heads, batches of 64). The contenders take turns; each result is the median
+of N steps after the first:
 
 - ours: the app's own training step (`take_step`) on the app's own batches of random words of 1 to L letters,
   in which nearly half of the positions are padding;
-- plain: `nn.Transformer` of the same size and arrangement (norms first, no dropout), with the same batch,
+- plain: `nn.Transformer` of the same size and arrangement (pre-norm, no dropout), with the same batch,
   loss, clipping and AdamW;
 - full: both with words of exactly L letters, so that there is no padding to skip;
 - floor: the matrix products of the padded batch alone, forward and backward, as plain `torch.mm` and
   `torch.bmm` of the same shapes.
 
-Then the growth of the step with each of the three sizes, with the others at their smallest.
+Then prints how the step's time grows with each of the three sizes, with the others at their smallest.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ RATIO = 0.8
 
 
 class Plain(nn.Module):
-    """`nn.Transformer` arranged as the app's default (norms first), except the embeddings' scale."""
+    """`nn.Transformer` arranged as the app's default (pre-norm), except for the scale of the embeddings."""
 
     positions: Tensor
 
@@ -66,7 +67,7 @@ class Plain(nn.Module):
         self.to_logits = nn.Linear(model.d_model, model.tgt_vocab_size)
 
     def forward(self, src: Tensor, tgt: Tensor) -> Tensor:
-        """(B, S) and (B, T) to logits (B, T, V)."""
+        """Map token ids (B, S) and (B, T) to logits (B, T, V)."""
         mixed = self.transformer(
             self.src_embedding(src) * self.scale + self.positions[: src.size(1)],
             self.tgt_embedding(tgt) * self.scale + self.positions[: tgt.size(1)],
@@ -124,7 +125,7 @@ def plain(config: RunConfig, batch: Batch) -> Callable[[], object]:
 
 
 def floor(config: RunConfig, batch: Batch) -> Callable[[], object]:
-    """Return the matrix products of the step alone: each once forward and twice backward."""
+    """Return a step of the matrix products alone: each once forward and twice backward."""
     model, (b, s), t = config.model, batch.src.shape, batch.tgt_in.shape[1]
     d, wide, heads = model.d_model, model.d_ff, b * model.n_heads
     read, written = b * s, b * t
@@ -154,7 +155,7 @@ def floor(config: RunConfig, batch: Batch) -> Callable[[], object]:
             torch.mm(x.t(), grown[shape])
         for shape in sizes:
             q, v, weights = many[shape]
-            for _ in range(2):  # scores, and the mixing of values: the same shapes
+            for _ in range(2):  # scores, and the weighted sum of values: the same shapes
                 torch.bmm(q, v.transpose(1, 2))
                 torch.bmm(weights, v)
                 torch.bmm(weights.transpose(1, 2), q)
@@ -232,7 +233,7 @@ def _spread(rows: list[dict[str, Any]], name: str) -> str:
 
 
 def _growth(rows: list[dict[str, Any]], name: str, sizes: tuple[int, ...]) -> None:
-    """Print how the step grows with one size, with the others at their smallest."""
+    """Print how the step's time grows with one size, with the others at their smallest."""
     least = {"d_model": WIDTHS[0], "length": LENGTHS[0], "layers": LAYERS[0]}
     least.pop(name)
     taken = {

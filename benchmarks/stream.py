@@ -5,13 +5,13 @@
 One run of the default settings, without a goal, trains on a server. In N rounds (`--seeds`) it trains for
 some seconds in each of these phases: without a viewer, with one headless Chromium, and with 20, 100 and 290
 sockets (a server takes 300). Each socket requests the maps of a word and acknowledges every message as drawn.
-In every phase the run records as for a viewer, so that phases differ only in the stream. The medians over the
-rounds are compared with the limits.
+In every phase the run records as if it had a viewer, so that phases differ only in the stream. The medians
+over the rounds are compared with the limits.
 
-Compared are the steps a second that the training thread accounts for: its share of the time (processor
-seconds a second, less while it waits for the interpreter) divided by the processor time of a step. Also
-printed are plain steps a second, and the same ratio without the time that the thread waited for a processor
-("not queued"), which excludes the load of the browser on the same cores and of the viewers themselves.
+The compared speed is computed for the training thread alone: its share of the time (processor seconds per
+second, lower while it waits for the GIL) divided by the processor time of a step. Also printed: the steps per
+second as counted, and the same quotient without the time that the thread waited for a processor ("not
+queued"), which excludes the load of the browser and of the viewers on the same cores.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def measured(server: Server) -> dict[str, float]:
     }
 
 
-class Counted:
+class CountingViewer:
     """A viewer that counts its messages and bytes."""
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class Counted:
                 await socket.send('{"drawn": 1}')
 
 
-Viewer = TypeVar("Viewer", bound=Counted)
+Viewer = TypeVar("Viewer", bound=CountingViewer)
 
 
 @contextmanager
@@ -113,7 +113,7 @@ def phases(server: Server, run: str, browser: Browser) -> Iterator[tuple[str, di
     page.close()
     for n in (20, 100, 290):
         with ExitStack() as stack:
-            viewers = stack.enter_context(sockets(server, run, [Counted() for _ in range(n)]))
+            viewers = stack.enter_context(sockets(server, run, [CountingViewer() for _ in range(n)]))
             time.sleep(WARM)
             before = [(one.messages, one.nbytes) for one in viewers]
             found = measured(server)

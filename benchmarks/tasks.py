@@ -1,11 +1,11 @@
-"""Every task with its own settings: does it learn, how much longer than the reversal, do heads align?
+"""Every task with its own settings: is it learned, how much slower than the reversal, and do heads align?
 
     python -m benchmarks.tasks [--seeds N] [--json]
 
 Each row is one run to its goal (99 % of the held-out examples exactly right) or to the end of its schedule.
-For every seed the reversal runs first, and each ratio is that of processor times, which exclude other work on
-the machine. The alignment is the attention mass of the best head on the gold links (for the reversal, the
-mirrored letters), before and after training.
+For every seed the reversal runs first; the ratio is a task's processor time over the reversal's (processor
+time excludes other work on the machine). The alignment is the attention mass of the clearest head on the gold
+links (for the reversal, the mirrored letters), before and after training.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from benchmarks.tools.measuring import end, finished, options
 from transformer.config import GRAMMARS, RunConfig
-from transformer.fitting import FITTING, with_task
+from transformer.fitting import TASK_SETTINGS, with_task
 from transformer.recipes import RECIPES
 
 EXACT, SENTENCES_EXACT, RATIO = 0.99, 0.95, 4.0
@@ -25,7 +25,7 @@ EXACT, SENTENCES_EXACT, RATIO = 0.99, 0.95, 4.0
 def beginnings() -> dict[str, RunConfig]:
     """Return the settings of the reversal, then of every other task."""
     own = RECIPES["default"].small
-    return {name: with_task(own, name) for name in FITTING if name != "pairs"}
+    return {name: with_task(own, name) for name in TASK_SETTINGS if name != "pairs"}
 
 
 def measure(name: str, config: RunConfig) -> dict[str, Any]:

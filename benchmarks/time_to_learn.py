@@ -8,14 +8,14 @@ on one thread:
 - default: the default preset as the app trains it, with every step recorded; every 25th step, as at each
   evaluation of the app, scores and outputs are recorded too;
 - etienne: that recipe's architecture and optimiser as published (width 128, batches of 256, Adam at a
-  constant 1e-3), in the same loop and on the same words; its padding is computed, as the published code does;
+  constant 1e-3), in the same loop and on the same words; padding is computed too, as in the published code;
 - plain: `nn.Transformer` of the default's size with a `DataLoader` and Adam at 1e-3 (`tools/plain.py`).
 
 After every 25th step each contender is evaluated on the same 200 held-out words, decoded greedily, and if at
-least 90 % of these are exact, on all 1,000. Seconds are processor seconds of its thread in training, without
+least 90 % of these are exact, on all 1,000. Seconds are processor seconds of the training thread, without
 evaluations. A model that has not reached 99% within the limit is compared at the largest share of exact words
-that it reached. The ratio to a contender is the median over the seeds. The mirror score of the default's best
-head after training is measured on ten seeds; with `--seeds 0`, nothing else.
+that it reached. The ratio to a contender is the median over the seeds. The mirror score of the default's
+clearest head after training is measured on ten seeds; with `--seeds 0`, only this score is measured.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from transformer.decoding.spelling import spell
 from transformer.insight.scores import clearest_head
 from transformer.recipes import RECIPES
 from transformer.recording.scorer import Scorer
-from transformer.recording.view import Published, untrained
+from transformer.recording.view import Publisher, untrained
 from transformer.runs.recorded_training import RecordedTraining
 from transformer.tasks import task_of
 from transformer.tasks.corpus import N_LIVE
@@ -65,23 +65,23 @@ class Contender:
     """One of the models that are compared."""
 
     steps: Iterator[Report | None]
-    """One step of training for each `next`."""
+    """Trains one step for each `next`."""
     exact: Callable[[Sequence[str]], float]
     """Return the current share of exact words."""
     mirror: Callable[[], float] | None = None
-    """Return the current mirror score of the best head."""
+    """Return the current mirror score of the clearest head."""
     curve: list[tuple[int, float, float, float]] = field(default_factory=list)
     """At each evaluation: steps, processor seconds of the thread, wall seconds, share of exact words."""
 
     def learn(self, words: Sequence[str], limit: float) -> None:
-        """Train until nearly all words are exact, the plan ends or the limit is reached."""
+        """Train until 99 % of the words are exact, the planned steps end or the limit is reached."""
         n, seconds, wall, share, done = 0, 0.0, 0.0, 0.0, False
         while not done:
             began, began_on_the_wall = time.thread_time(), time.perf_counter()
             report = next(self.steps, None)
             spent, passed = time.thread_time() - began, time.perf_counter() - began_on_the_wall
             planned = report is not None and report.evaluation is not None
-            if planned:  # the last planned step includes an evaluation: use the mean of those before
+            if planned:  # the last planned step includes an evaluation: use the mean of the steps before
                 spent, passed = seconds / n, wall / n
             n, seconds, wall = n + 1, seconds + spent, wall + passed
             done = planned or seconds >= limit
@@ -98,34 +98,34 @@ class Contender:
 
     @property
     def best(self) -> float:
-        """The largest share of exact words that was reached, up to the goal."""
+        """The largest share of exact words that was reached, capped at the goal."""
         return min(GOAL, max(share for *_, share in self.curve))
 
 
 def bare(config: RunConfig) -> Contender:
-    """Train a configuration in the app's own loop, without recording and with the padding computed."""
+    """Return a contender that trains in the app's own loop, without recording; padding is computed."""
     state = TrainState.begin(config.with_changes(evaluate_every=NEVER, goal=None, device="cpu"))
     state.model.packs = False
-    return asked(state, train(state))
+    return contender_of(state, train(state))
 
 
 def recorded(config: RunConfig) -> Contender:
-    """Train a configuration as a run of the app without viewers."""
+    """Return a contender that trains and records every step, as a run of the app without viewers."""
     config = config.with_changes(evaluate_every=NEVER, goal=None, device="cpu", threads=1)
     task = task_of(config)
-    words = [task.question(word) for word in task.corpus.probes()]
-    training = RecordedTraining(Published(untrained(config, "benchmark")), words)
+    words = [task.question(word) for word in task.corpus.tracked_words()]
+    training = RecordedTraining(Publisher(untrained(config, "benchmark")), words)
 
     def steps() -> Iterator[Report | None]:
         for step in range(1, config.train.steps + 1):
             training.step(alone=step % EVERY == 0, watched=False)
             yield None
 
-    return asked(training.state, steps())
+    return contender_of(training.state, steps())
 
 
-def asked(state: TrainState, steps: Iterator[Report | None]) -> Contender:
-    """Return a contender with one of the app's own models, and its measures."""
+def contender_of(state: TrainState, steps: Iterator[Report | None]) -> Contender:
+    """Return a contender for one of the app's own models, with functions that measure it."""
 
     def exact(words: Sequence[str]) -> float:
         return float(np.mean(spell(state.model, state.task, words, decoding=state.decoding).exact))
@@ -180,7 +180,7 @@ def measure(name: str, seed: int, words: Sequence[str], limit: float) -> tuple[C
 
 
 def ratio(default: Contender, peer: Contender) -> float:
-    """Return the default's seconds to the peer's best share over the peer's; infinite if not reached."""
+    """Return the default's seconds to the peer's best share, over the peer's; infinity if not reached."""
     share = max(peer.best, 1 / N_LIVE)  # if no word is right, compare at the first right word
     own, its = default.reached(share), peer.reached(share) or peer.curve[-1]
     return float("inf") if own is None else own[1] / its[1]

@@ -1,4 +1,4 @@
-"""Look inside: one picture of the whole model, in which every box opens to its numbers."""
+"""Look inside: one picture of the whole model, in which every box opens to show its numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pages.inside.explanation import explanation
 from pages.player.following import following
 from pages.runs import drafts
 from pages.runs.keyring import keyring
-from pages.runs.run_list import SHOWS_ANOTHER_MODEL, lost_run, run_list
+from pages.runs.run_list import SHOWS_ANOTHER_MODEL, lost_run_notice, run_list
 from pages.shared import selection
 from pages.shared.session import session
 from pages.shared.style import style
@@ -17,10 +17,10 @@ from pages.telling.listing import add_as_beat
 from transformer.recording.view import RunView
 
 style()
-run = selection.chosen_run() or drafts.exhibited(drafts.draft())
+run = selection.chosen_run() or drafts.recording_or_draft(drafts.draft())
 run_list(run)
-lost_run(SHOWS_ANOTHER_MODEL)
-selection.kind(run.view)  # which the link names for other pages
+lost_run_notice(SHOWS_ANOTHER_MODEL)
+selection.kind(run.view)  # adopt the kind in the link, for other pages
 
 word = ask_word(run)
 picture = st.container(key="step_control")
@@ -28,7 +28,7 @@ below = st.container(key="anatomy_formula")
 
 
 def live(view: RunView) -> None:
-    """The explanation below the picture, of the snapshot nearest to the step of the screen."""
+    """Draw the explanation below the picture, for the snapshot nearest to the step on the screen."""
     with below:
         explanation(view, word)
 

@@ -1,4 +1,4 @@
-"""Your data: what a task's examples are, how they become tokens, and training on one's own pairs."""
+"""Your data: the examples of a task, how they become tokens, and training on your own pairs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from transformer.tasks.corpus import Corpus
 
 
 def data_settings() -> Form:
-    """Draw the sidebar: task, its settings and its tokenizer, which Watch shares; returns their form."""
+    """Draw the sidebar: task, its settings and its tokenizer, which Watch shares; return their form."""
     fill_defaults()
     defaults = values_of(default_settings())
     for key in ("preset", *defaults):
@@ -54,8 +54,8 @@ def made_of(form: Form) -> tuple[RunConfig | None, Corpus | None, Task | None]:
             corpus = corpus_of(config.train)
             task = task_of(config)
     except InputError as error:
-        form.refuse(error)
-    st.session_state["data_task"] = task  # without a reference it would be built anew at every run
+        form.show_error(error)
+    st.session_state["data_task"] = task  # keep a reference: otherwise every rerun rebuilds the task
     return config, corpus, task
 
 
@@ -71,7 +71,7 @@ if form.values["task"] == "pairs":
         with right, st.container(key="pairs_report"):
             pairs_report(upload, refusal)
     own = own_data().pairs
-    form.values["pairs"] = own.digest if own else None  # as the report has just made them
+    form.values["pairs"] = own.digest if own else None  # the pairs that the report has just stored
 else:
     said, own = st.columns([1.9, 1], vertical_alignment="center", gap="medium")
     said.markdown(what_it_is(form.values["task"]))

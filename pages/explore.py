@@ -1,4 +1,4 @@
-"""Ask: the output of any word at any step, without some heads, with beams, and the scores of heads."""
+"""Ask: the output for any word at any step, without some heads, with beams, and the scores of heads."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pages.ask.spell import spell_tab
 from pages.player.following import following
 from pages.runs import drafts
 from pages.runs.keyring import keyring
-from pages.runs.run_list import SHOWS_ANOTHER_MODEL, lost_run, run_list
+from pages.runs.run_list import SHOWS_ANOTHER_MODEL, lost_run_notice, run_list
 from pages.runs.take_away import take_away
 from pages.shared import selection
-from pages.shared.plain import refuse_in
+from pages.shared.plain import show_error_in
 from pages.shared.session import session
 from pages.shared.style import style
 from transformer.errors import InputError
@@ -30,10 +30,10 @@ TABS = {
 DRAWN = {"Spell": spell_tab, "Break": break_tab, "Beams": beams_tab, "Measure": measure_tab}
 
 style()
-run = selection.chosen_run() or drafts.exhibited(drafts.draft())
+run = selection.chosen_run() or drafts.recording_or_draft(drafts.draft())
 selection.kind(run.view)  # from the link, if this model has it
 run_list(run)
-lost_run(SHOWS_ANOTHER_MODEL)
+lost_run_notice(SHOWS_ANOTHER_MODEL)
 
 word = ask_word(run)
 control = st.container(key="step_control")
@@ -69,7 +69,7 @@ def live(view: RunView) -> None:
             st.markdown(f"Step {wanted:,} has no snapshot: the model of step **{snapshot.step:,}** answers.")
         else:
             st.markdown(f"The model of step **{snapshot.step:,}** answers.")
-    refuse_in(problem, refused)
+    show_error_in(problem, refused)
     draw(view, snapshot, answer)
 
 

@@ -1,9 +1,9 @@
-"""The frame around every page: names the pages, asks for the login, and runs the chosen page."""
+"""The entry script of all pages: declares the pages, asks for the login, and runs the chosen page."""
 
 import streamlit as st
 
 from pages.controls.commands import start_if_asked
-from pages.controls.words import take_up
+from pages.controls.words import carry_out_word_requests
 from pages.player.own_model import PAGES_OF_OUR_MODELS, needs_our_model
 from pages.runs.before import before
 from pages.shared import selection
@@ -13,14 +13,14 @@ from pages.shared.wording import changed
 from transformer.runs.registry import REGISTRY
 
 
-def overtaken() -> None:
-    """Do what the page before could not because a click left it: with the settings as it drew them last."""
-    asked = {"start", "step", "add_word", "drop_word"} & {*session.asked}
-    if not asked or st.session_state.get("pairs_to_watch"):  # Your data leads to Watch, which starts
+def handle_interrupted_requests() -> None:
+    """Carry out requests of the previous page that a click interrupted, with the settings as last drawn."""
+    asked = {"start", "step", "add_word", "drop_word"} & {*session.requests}
+    if not asked or st.session_state.get("pairs_to_watch"):  # Your data opens Watch, which starts the run
         return
     run = selection.chosen_run() or REGISTRY.get(session.draft)
     if run is not None:
-        take_up(run)
+        carry_out_word_requests(run)
         start_if_asked(run, session.settings, edited=bool(changed(run, session.settings)))
 
 
@@ -42,12 +42,12 @@ page = st.navigation(pages, position="top")
 if session.page != page.title:  # an error of another page is not shown on this one
     session.page, session.word_problem = page.title, None
 login()
-if page.title != "Stories":  # which looks at runs of its own
+if page.title != "Stories":  # a story has its own runs
     session.came_from = page.url_path
     before()
-if page.title not in ("Watch", "Race", "Masks", "Stories"):  # the others have neither settings nor words
-    overtaken()
+if page.title not in ("Watch", "Race", "Masks", "Stories"):  # these handle requests themselves
+    handle_interrupted_requests()
 if page.title in PAGES_OF_OUR_MODELS:
     needs_our_model(page.title)
 page.run()
-st.set_page_config(page_icon="🔦")  # last: Streamlit takes a tenth of a second to know what an emoji is
+st.set_page_config(page_icon="🔦")  # last: Streamlit takes 0.1 s to recognise an emoji

@@ -6,24 +6,18 @@ import streamlit as st
 
 from pages.controls.buttons import buttons_row, controls
 from pages.controls.commands import start_if_asked
-from pages.controls.mask_switches import (
-    beside,
-    mask_problem,
-    mask_switches,
-    masks_pending,
-    to_train,
-)
+from pages.controls.mask_switches import beside, mask_problem, mask_switches, masks_pending, to_train
 from pages.controls.racing import race
-from pages.controls.words import probe_words, word_choice
+from pages.controls.words import draw_word_box, word_choice
 from pages.inside.explanation import explanation
 from pages.inside.mask_words import batch_table, learned_with, others, two_losses
 from pages.player.figure import live_figure
 from pages.player.following import following
 from pages.runs import drafts
 from pages.runs.keyring import keyring
-from pages.runs.run_list import lost_run, run_list
+from pages.runs.run_list import lost_run_notice, run_list
 from pages.shared import selection
-from pages.shared.session import Place, session, take
+from pages.shared.session import Place, session, take_requests
 from pages.shared.style import style
 from transformer.axes import sites_of
 from transformer.player.outputs import outputs
@@ -39,18 +33,18 @@ style()
 run = selection.chosen_run() or drafts.draft()
 config = session.settings = to_train(run)
 if beside(run):
-    for _ in take("start"):
+    for _ in take_requests("start"):
         race(run, config)
 run = start_if_asked(run, config, edited=False)
 if session.word is None and "word" not in st.query_params:
-    session.word = min((question.text for question in run.questions), key=len)  # with padding
+    session.word = min((question.text for question in run.questions), key=len)  # the shortest has padding
 session.arranged = {}  # here the model is shown as it was trained
 seen = run.view
 kind = selection.kind(run.view, opens_on="decoder")  # the attention that has both masks
 if session.box is None and seen.frame is not None:
     session.box = Place(*selection.head(seen.frame, sites_of(seen.frame.axes, kind)))
 
-lost_run("This page shows another model. Press Start to train it.")
+lost_run_notice("This page shows another model. Press Start to train it.")
 races = beside(run)
 controls(run, seen, {}, config, buttons_row(), start=races, key="race_start" if races else "run_start")
 with st.sidebar:
@@ -62,7 +56,7 @@ with st.sidebar:
         "the mask to see which mask blocks it."
     )
     word = word_choice(run)
-probe_words(run)
+draw_word_box(run)
 picture = st.container(key="step_control")
 below = st.container(key="anatomy_formula")
 two = st.container(key="two_losses")
@@ -78,7 +72,7 @@ def fixed(view: RunView) -> tuple[object, ...]:
 
 
 def live(view: RunView) -> None:
-    """Draw what stands below the picture, of the newest step or of the chosen one."""
+    """Draw everything below the picture, at the newest step or the chosen one."""
     frame = selection.shown_frame(view)
     said = ""
     if frame is not None:

@@ -10,16 +10,16 @@ import streamlit as st
 
 from pages.controls import racing
 from pages.controls.buttons import buttons_row, controls
-from pages.controls.commands import noting
-from pages.controls.words import chosen_word, probe_words
+from pages.controls.commands import store_error
+from pages.controls.words import chosen_word, draw_word_box
 from pages.player import player, stale
 from pages.runs.keyring import keyring
-from pages.runs.run_list import lost_run
+from pages.runs.run_list import lost_run_notice
 from pages.runs.share import share
 from pages.shared import ownership, selection
-from pages.shared.session import session, take
+from pages.shared.session import session, take_requests
 from pages.shared.style import style
-from pages.stream.channel import seen_of
+from pages.stream.channel import buttons_state
 from pages.stream.tickets import ticket
 from pages.telling.listing import add_as_beat
 from transformer.errors import InputError
@@ -29,13 +29,13 @@ from transformer.recording.view import ENDED, IDLE
 style()
 buttons = buttons_row()
 left, right = racing.runs_of_race()
-observed = left.view.own is not None or right.view.own is not None  # their loops know nothing of this page
-for asked, _ in [] if observed else take("start", "step"):
-    with noting():
+observed = left.view.own is not None or right.view.own is not None  # the page cannot control their training
+for asked, _ in [] if observed else take_requests("start", "step"):
+    with store_error():
         left, right = racing.untrained_pair(left, right)
-        session.asked.pop(asked, None)
+        session.requests.pop(asked, None)
         racing.start_race(left, right, st.session_state.get("step_size") if asked == "step" else None)
-lost_run("Choose a prepared race and press Start.")
+lost_run_notice("Choose a prepared race and press Start.")
 own = [run for run in (left, right) if ownership.owns(run)]
 going = [run for run in own if run.view.state not in ENDED] or own or [left]
 first = left.view.state == right.view.state == IDLE
@@ -53,10 +53,10 @@ else:
     )
 with st.sidebar:
     racing.draw_prepared_races()
-probe_words(left)
+draw_word_box(left)
 typed = [session.typed_word[1]] if session.typed_word[0] == left.id else []  # not yet in the run's words
 for word in {*typed, *left.words} - {*right.words}:
-    with suppress(InputError):  # too long for the other model, or another visitor's
+    with suppress(InputError):  # too long for the other model, or not this visitor's run
         ownership.command(right).add_word(word)
 shown = racing.player_data(left, right)
 
@@ -75,13 +75,13 @@ def watched() -> None:
         word=chosen_word(left),
         parts="race",
         race=shown | {"clock": session.clock, "run": right.id, "ticket": ticket(right.id)},
-        seen=f"{seen_of(left.view)}|{seen_of(right.view)}",
+        seen=f"{buttons_state(left.view)}|{buttons_state(right.view)}",
     )
     selection.keep_in_link()
 
 
 def _page(screen: selection.OnScreen) -> str:
-    """Both runs as one file, of what they and the screen are when its button is pressed."""
+    """Both runs as one page, as they and the screen are when the button is pressed."""
     return race_page((left.view, right.view), shown | {"clock": session.clock}, asdict(screen))
 
 

@@ -8,14 +8,14 @@ from typing import Any
 import streamlit as st
 
 from pages.controls.buttons import buttons_row
-from pages.controls.commands import noting, problem
+from pages.controls.commands import problem, store_error
 from pages.player import COMPONENT, KEY, changed, stale
 from pages.runs.keyring import keyring, token_of
 from pages.runs.share import link
-from pages.shared.plain import plain, refuse
-from pages.shared.session import ask, sent_value, session
+from pages.shared.plain import plain, show_error
+from pages.shared.session import request, sent_value, session
 from pages.shared.style import style
-from pages.stream.channel import seen_of
+from pages.stream.channel import buttons_state
 from pages.stream.files import plotly
 from pages.telling import telling
 from pages.telling.listing import listing
@@ -26,8 +26,8 @@ from transformer.stories.story import TOUR
 
 style()
 name, asked = st.query_params.get("story"), st.query_params.get("run")
-if "leave" in session.asked:
-    session.asked.pop("leave")
+if "leave" in session.requests:
+    session.requests.pop("leave")
     telling.leave()
     st.switch_page(f"{session.came_from or 'train'}.py", query_params={})
 if name is None:
@@ -39,7 +39,7 @@ try:
     known = first and REGISTRY.owners.told(first.id)
     follows = known is not None and known["story"] == name
     if first is not None and not follows and not token_of(first.id):
-        first = None  # another visitor's, with another story or none
+        first = None  # another visitor's run, with another story or none
     story, left_out = telling.fitting(telling.named(name), first)
     if follows:
         told: dict[str, Any] = known
@@ -53,7 +53,7 @@ try:
     if anchor is None:
         raise InputError("The runs of this story are no longer on this server. Open it from the list.")
 except InputError as error:
-    refuse(str(error))
+    show_error(str(error))
     st.page_link("stories.py", label="All stories")
     keyring()
     st.stop()
@@ -64,22 +64,22 @@ if tells and not follows:
 
 
 def move() -> None:
-    """Move to the beat that the presenter chose, and carry out each beat up to it that has not been yet."""
+    """Callback: move to the beat that the presenter chose, and run all pending commands up to this beat."""
     before = REGISTRY.owners.told(id_) or told
-    now = telling.taken(story, before, sent_value(KEY, "chosen"))
+    now = telling.updated_state(story, before, sent_value(KEY, "chosen"))
     session.problem = None
     for place in range(now["at"] + 1):
         if place not in now["obeyed"]:
             now["obeyed"] = [*now["obeyed"], place]
-            with noting():
-                telling.obey(story, now, place)
+            with store_error():
+                telling.run_beat_command(story, now, place)
     REGISTRY.owners.tell(id_, token_of(id_), now)
 
 
 def start() -> None:
-    """Callback: train the runs of the beat that asks for it."""
+    """Callback: train the runs of the current beat."""
     now = REGISTRY.owners.told(id_) or told
-    with noting():
+    with store_error():
         telling.train_beat(story.beats[now["at"]], now)
 
 
@@ -108,8 +108,8 @@ with st.container(key="problem"):
 
 @st.fragment
 def watched() -> None:
-    """The story: its keys draw at once in the browser, and then arrive here."""
-    if stale() or "leave" in session.asked:
+    """Draw the story. The browser responds to a key at once, and then reports the key here."""
+    if stale() or "leave" in session.requests:
         st.rerun()
     data = telling.as_data(story, REGISTRY.owners.told(id_) or told)
     COMPONENT(
@@ -119,12 +119,12 @@ def watched() -> None:
             "run": id_,
             "ticket": data["runs"][next(iter(story.runs))]["ticket"],
             "plotly": plotly(),
-            "seen": seen_of(anchor.view),
+            "seen": buttons_state(anchor.view),
             "fileName": f"headlight-{anchor.view.stem}",
             "story": data | {"tells": tells, "notes": "notes" in st.query_params, "problem": session.problem},
         },
         on_chosen_change=move,
-        on_cell_change=partial(ask, "leave"),
+        on_cell_change=partial(request, "leave"),
         on_changed_change=changed,
         on_refused_change=lambda: None,  # drawing the page again issues new tickets
     )

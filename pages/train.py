@@ -7,14 +7,14 @@ import streamlit as st
 from pages.controls.buttons import buttons_row, controls
 from pages.controls.commands import start_if_asked
 from pages.controls.racing import race_against
-from pages.controls.words import chosen_word, holding, probe_words
+from pages.controls.words import chosen_word, draw_word_box, remember_boxes
 from pages.inside.explanation import look_at_cell, look_inside_link
 from pages.own_data.unknown import warn_of_unknown
 from pages.player import player, stale
 from pages.player.own_model import own_model
 from pages.runs import drafts
 from pages.runs.keyring import keyring
-from pages.runs.run_list import lost_run, parent_of, run_list
+from pages.runs.run_list import lost_run_notice, parent_of, run_list
 from pages.runs.share import share
 from pages.runs.take_away import take_away
 from pages.settings.beginnings import fill_once, values_of
@@ -42,7 +42,7 @@ config = settings()
 run = run or drafts.draft(at_once(config))
 run = start_if_asked(run, config, edited=bool(changed(run, config)))
 seen = run.view  # read once, so that the page shows one state; the player follows later changes
-lost_run("Press Start to train your own.")
+lost_run_notice("Press Start to train your own.")
 with st.sidebar, st.container(key="settings_notice"):
     warn_of_unknown(config)
     if config is not None and at_once(config) is None and seen.state == "idle":
@@ -52,31 +52,31 @@ with st.sidebar, st.container(key="settings_notice"):
         )
 
 controls(run, seen, changed(run, config), config, buttons)
-probe_words(run)
+draw_word_box(run)
 with buttons:
     race_against(run)
-recording = drafts.exhibited(run) if config is not None else run  # as long as nothing has been done
+recording = drafts.recording_or_draft(run) if config is not None else run  # recording: until the first action
 parent = parent_of(seen)
 learned_alike = parent is not None and parent.config.train.task == seen.config.train.task
 before = REGISTRY.get(parent.id) if learned_alike else None
 
 
 def on_screen(word: str) -> Watched:
-    """The recording that is shown before the user does anything, if it has the word; otherwise the run."""
+    """The recording that is shown until the visitor does something, if it has the word; otherwise the run."""
     return recording if word in (one.text for one in recording.questions) else run
 
 
-hold = holding("preset", *values_of(run.config))
+restore = remember_boxes("preset", *values_of(run.config))
 
 
 @st.fragment
 def watched() -> None:
-    """Draw the player, as a fragment: a choice made in it reruns only this function. It makes no pictures."""
-    hold()
+    """Draw the player as a fragment: a choice in it reruns only this function, which makes no pictures."""
+    restore()
     if stale():
         st.rerun()
     word = chosen_word(run)
-    selection.kind(run.view)  # adopts the kind in the link; drops one that this model lacks
+    selection.kind(run.view)  # takes the kind from the link; drops it if this model lacks it
     shown = on_screen(word)
     player(
         shown,

@@ -80,7 +80,7 @@ def one_thread() -> None:
 
 
 def fill(module: torch.nn.Module, deviation: float = 0.4) -> torch.nn.Module:
-    """Fill every parameter, biases and gains too, with random numbers fixed by its name and shape."""
+    """Fill every parameter, including biases and gains, with random numbers seeded by its name."""
     with torch.no_grad():
         for name, parameter in module.named_parameters():
             generator = torch.Generator().manual_seed(zlib.crc32(name.encode()))
@@ -165,7 +165,7 @@ def half_trained() -> TrainState:
 
 @pytest.fixture(scope="session")
 def changed_midway() -> Callable[..., RunView]:
-    """Finish a run that gets an intervention midway; return its view. Its threads have ended."""
+    """Finish a run with an intervention midway, join its threads and return its view."""
 
     def finish(run: Run, steps: int, taken: Interventions, word: str | None = None) -> RunView:
         assert run.ready.wait(60)
@@ -211,7 +211,7 @@ def facts_of(folder: Path) -> dict[str, Any]:
 
 @pytest.fixture
 def until() -> Callable[[Callable[[], object]], None]:
-    """Wait until a condition is true that another thread brings about."""
+    """Wait until another thread makes a condition true."""
 
     def wait(condition: Callable[[], object], seconds: float = 60.0) -> None:
         end = time.monotonic() + seconds
@@ -224,7 +224,7 @@ def until() -> Callable[[Callable[[], object]], None]:
 
 @pytest.fixture
 def make_run() -> Iterator[Callable[..., Run]]:
-    """Return a new run; its threads are ended after the test."""
+    """Return a new run; its threads end after the test."""
     made: list[Run] = []
 
     def make(config: RunConfig, **settings: object) -> Run:

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 FUZZ = os.environ.get("HEADLIGHT_FUZZ")
-"""Number of examples, drawn at random; if unset, fewer examples, always the same."""
+"""Number of random examples per test. If unset, each test runs fewer examples, always the same ones."""
 
 
 def profile(examples: int) -> settings:
@@ -42,7 +42,7 @@ def names_in(document: Any) -> list[Any]:
 
 
 def with_odd_value(document: Any, draw: Callable[[Any], Any]) -> Any:
-    """Make one value of a document odd, missing or renamed, near the top as often as deep inside."""
+    """Replace one value of a document by an odd one, or remove or rename its key, at any depth."""
     whole = {"it": document}
     inside, name = whole, "it"
     while isinstance(inside[name], dict | list) and inside[name] and draw(st.integers(0, 3)):

@@ -28,7 +28,7 @@ def start_server(
     server = subprocess.Popen(
         [sys.executable, "-m", "streamlit", "run", "app.py", *options, "--server.port", str(port)],
         cwd=ROOT,
-        env=os.environ | {"HEADLIGHT_TRAINING": "64"} | surroundings,  # runs left by a test block no others
+        env=os.environ | {"HEADLIGHT_TRAINING": "64"} | surroundings,  # leftover runs must not block a test
         stdout=output,
         stderr=output,
     )

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = sorted((ROOT / "transformer").rglob("*.py"))
 APP = [path for path in [ROOT / "app.py", *sorted((ROOT / "pages").rglob("*.py"))] if path.exists()]
 
-# For each room, the rooms of the package from which it may import, besides itself.
+# BASE: rooms that most rooms may import. MAY_IMPORT: for each room, the other rooms that it may import.
 BASE = {
     "axes",
     "bounded",
@@ -127,7 +127,7 @@ def test_imports_are_found_anywhere_in_a_file():
 
 
 @pytest.mark.parametrize("path", PACKAGE + APP, ids=name)
-def test_a_room_imports_only_from_the_rooms_that_it_may(path):
+def test_a_room_imports_only_from_the_rooms_that_are_allowed(path):
     existing = {room(file) for file in PACKAGE}
     reached = rooms_of(imports(path)) & (existing | set(MAY_IMPORT))
     assert reached - {room(path)} <= MAY_IMPORT[room(path)]
@@ -168,7 +168,7 @@ def ready_made(source):
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             found.add(node.value)  # for getattr
     parts = r"(Transformer|MultiheadAttention|multi_head_attention_forward)\w*"
-    return {n for n in found if re.fullmatch(parts, n)}  # a longer string, such as a title, is no name
+    return {n for n in found if re.fullmatch(parts, n)}  # a longer string, such as a title, is not a name
 
 
 def test_ready_made_parts_are_found_in_a_source():
@@ -183,7 +183,7 @@ def test_ready_made_parts_are_found_in_a_source():
 
 @pytest.mark.parametrize("path", [path for path in PACKAGE if room(path) != "watching"], ids=name)
 def test_no_ready_made_transformer_or_attention_is_used(path):
-    allowed = {"Transformer"} if path.name == "__init__.py" else set()  # the lazy name of our own
+    allowed = {"Transformer"} if path.name == "__init__.py" else set()  # our own, loaded lazily
     assert ready_made(path.read_text(encoding="utf-8")) <= allowed
 
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from transformer.anatomy.trace import trace
-from transformer.asking import QUESTIONS, asked
+from transformer.asking import QUESTION_CACHE, snapshot_model
 from transformer.bounded import BoundedCache, nbytes_of
 from transformer.config import RunConfig
-from transformer.interventions import NOTHING
+from transformer.interventions import NO_INTERVENTIONS
 from transformer.recording.developer import tensors_of
 from transformer.recording.weights import Snapshot, Weights
 from transformer.tasks import completed
@@ -73,7 +73,7 @@ def test_nested_arrays_are_counted_at_any_depth():
 
 @pytest.mark.parametrize("kind", ["asked", "trace"])
 def test_models_and_traces_of_all_questions_together_stay_within_the_limit(monkeypatch, kind):
-    monkeypatch.setattr(QUESTIONS, "_entries", {})
+    monkeypatch.setattr(QUESTION_CACHE, "_entries", {})
     config = completed(RunConfig(device="cpu").with_changes(d_model=64, n_heads=2))
     sizes = []
     for seed in range(4):
@@ -81,23 +81,23 @@ def test_models_and_traces_of_all_questions_together_stay_within_the_limit(monke
         snapshot = Snapshot(step=0, source={name: w.numpy() for name, w in weights.items()})
         nbytes = nbytes_of(snapshot)
         if not seed:
-            monkeypatch.setattr(QUESTIONS, "most_bytes", 3 * nbytes)
+            monkeypatch.setattr(QUESTION_CACHE, "most_bytes", 3 * nbytes)
         if kind == "asked":
-            asked(config, snapshot).answer("frog")
+            snapshot_model(config, snapshot).answer("frog")
         else:
             trace(config, snapshot, "frog")
-        sizes.append(QUESTIONS.nbytes / nbytes)
+        sizes.append(QUESTION_CACHE.nbytes / nbytes)
     models = 1 if kind == "trace" else 0  # all traces share one model
     assert 1 <= sizes[0] - models < 2  # the weights, as part of the cached value
     assert 2 <= max(sizes) <= 3
 
 
-@pytest.mark.parametrize("ask", [asked, lambda *of: trace(*of, "frog")], ids=["asked", "trace"])
+@pytest.mark.parametrize("ask", [snapshot_model, lambda *of: trace(*of, "frog")], ids=["asked", "trace"])
 def test_a_cached_value_of_a_step_does_not_keep_the_weights_of_its_run_in_memory(ask):
     state = TrainState.begin(RunConfig(device="cpu").with_changes(d_model=8, n_heads=2))
     row = b"".join(tensor.numpy().tobytes() for tensor in state.model.state_dict().values())
     weights = Weights()
-    weights.append({0: row}, NOTHING, tensors_of(state.model))
+    weights.append({0: row}, NO_INTERVENTIONS, tensors_of(state.model))
     made, run = ask(state.config, weights.snapshots[0]), weakref.ref(weights)
     assert ask(state.config, weights.snapshots[0]) is made
     del weights

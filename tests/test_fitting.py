@@ -6,12 +6,12 @@ import pytest
 
 from transformer.config import TASKS, RunConfig
 from transformer.errors import InputError
-from transformer.fitting import FITTING, for_pairs, with_task
+from transformer.fitting import TASK_SETTINGS, for_pairs, with_task
 from transformer.recipes import RECIPES, beginning
 
 
 def test_settings_exist_for_exactly_the_known_tasks():
-    assert tuple(FITTING) == TASKS
+    assert tuple(TASK_SETTINGS) == TASKS
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -20,10 +20,12 @@ def test_choosing_a_task_changes_only_the_settings_that_come_with_it(task):
     changed = with_task(config, task)
     assert changed.train.task == task
     expected = {
-        name: getattr(config.model, name, getattr(config.train, name, None)) for name in FITTING[task]
+        name: getattr(config.model, name, getattr(config.train, name, None)) for name in TASK_SETTINGS[task]
     }
     differing = {name: there for name, (_, there) in config.differences(changed).items() if name != "task"}
-    assert differing == {name: value for name, value in FITTING[task].items() if value != expected[name]}
+    assert differing == {
+        name: value for name, value in TASK_SETTINGS[task].items() if value != expected[name]
+    }
 
 
 def test_choosing_the_same_task_again_changes_nothing():

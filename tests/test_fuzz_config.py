@@ -1,4 +1,4 @@
-"""Any text as a configuration: it is read and within the limits, or soon refused with an InputError."""
+"""Any text given as a configuration is valid and within the limits, or quickly refused with an InputError."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from transformer.tasks import completed
 
 EXAMPLES, MANY = 40, 5000
 SECONDS = 5.0
-"""Processor seconds at most: the slowest case builds a byte-pair vocabulary from a task's examples."""
+"""Maximum CPU time: the slowest case builds a byte-pair vocabulary from a task's examples."""
 MEGABYTES = 300
 
 MOSTLY_LETTERS = st.sampled_from([*LETTER_TASKS * 8, *TASKS])

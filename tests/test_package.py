@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from hatchling.build import build_sdist, build_wheel
 
-from benchmarks.tools.server import free_port, surroundings, until_healthy
+from benchmarks.tools.server import clean_environment, free_port, until_healthy
 from pages.stream.files import files
 from transformer.runs.demo import SHIPPED
 from transformer.storage.bundle import unpack
@@ -75,7 +75,7 @@ def test_the_installed_app_opens_a_run_from_any_folder(built, tmp_path):
     server = subprocess.Popen(
         [sys.executable, "-m", "transformer", "open", str(folder), "--port", str(port)],
         cwd=elsewhere,
-        env=surroundings() | {"PYTHONPATH": str(built / "installed")},
+        env=clean_environment() | {"PYTHONPATH": str(built / "installed")},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

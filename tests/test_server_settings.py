@@ -20,12 +20,12 @@ options = config.get_config_options(force_reparse=True)
 print(json.dumps({name: option.value for name, option in options.items()}, default=str))
 """
 RECOMMENDED = {
-    "runner.postScriptGC": False,  # a collection after every tick would hold up the training
+    "runner.postScriptGC": False,  # garbage collection after every rerun would delay the training
     "server.address": "127.0.0.1",
     "server.headless": True,
     "server.fileWatcherType": "none",
     "server.enableXsrfProtection": True,
-    "server.enableCORS": True,  # the check of the Origin; off would let any site talk to the server
+    "server.enableCORS": True,  # checks the Origin header; without it, any site could connect
     "browser.gatherUsageStats": False,
     "global.minCachedMessageSize": 1e9,  # see test_a_returning_client_gets_whole_messages in tests/security
     "client.showErrorDetails": "type",

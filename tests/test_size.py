@@ -80,7 +80,7 @@ def test_training_needs_over_four_times_the_weights_and_more_for_larger_batches_
 
 
 @pytest.mark.parametrize("topology", ["encoder-decoder", "decoder-only"])
-def test_without_letters_the_memory_depends_on_the_sequence_lengths_of_the_task(topology):
+def test_for_a_task_without_letters_memory_depends_on_its_sequence_lengths(topology):
     own = RunConfig().with_changes(topology=topology)
     dates, french = (completed(own.with_changes(task=task)) for task in ("dates", "en-fr"))
     assert training_bytes(dates) == training_bytes(dates.with_changes(max_letters=40))

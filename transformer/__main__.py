@@ -10,12 +10,11 @@ def main(argv: list[str] | None = None) -> int:
     """Run one command; without one, start the app.
 
     Returns:
-        0 where it did what was asked, 1 if a training missed its target, failed or was interrupted, 2 for bad
-        arguments.
+        0 on success, 1 if a training missed its target, failed or was interrupted, 2 for bad arguments.
     """
     try:
         from transformer.commands import app, attend, data, train
-        from transformer.commands.line import OneLineParser, obey
+        from transformer.commands.line import OneLineParser, run_command
     except ModuleNotFoundError as error:
         sys.stderr.write(
             f"headlight: {error.name} is not installed. Install all that the commands need: "
@@ -29,7 +28,7 @@ def main(argv: list[str] | None = None) -> int:
     for command in (app, train, data, attend):
         command.add(commands)
     arguments = parser.parse_args(sys.argv[1:] or ["app"] if argv is None else argv)
-    return obey(arguments)
+    return run_command(arguments)
 
 
 if __name__ == "__main__":

@@ -21,11 +21,11 @@ class ForwardPass:
     src_tokens: tuple[str, ...]
     """Tokens of the encoder."""
     tgt_tokens: tuple[str, ...]
-    """Tokens of the decoder. Without two stacks both are the same."""
+    """Tokens of the decoder; the same as `src_tokens` in a model with one stack."""
     axes: Mapping[str, Axes]
     """Every site of the model, in the order of the forward pass."""
     probabilities: Array
-    """(T, V) float32: of each row, how probable each token is to come next."""
+    """(T, V) float32: for each row, the probability of each next token."""
     predicted: tuple[str, ...]
     """The most probable token of each row."""
 
@@ -36,7 +36,7 @@ class ForwardPass:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Reading(ForwardPass):
-    """A forward pass with its maps; with beam search, `predicted` is the answer that was found."""
+    """A forward pass with its maps; with beam search, `predicted` holds the answer of the search."""
 
     writing: tuple[int, ...]
     """Positions that write: the first token of the answer, the second, and so on."""
@@ -59,10 +59,10 @@ class Answer:
     """The answer of the model of one step to one word."""
 
     step: int
-    """Of the snapshot that answers."""
+    """The step of the snapshot that answers."""
     question: Question
     expected: tuple[str, ...]
-    """The tokens of the right answer, [EOS] at the end; those of the model's own where it is not known."""
+    """Tokens of the right answer, with [EOS]; if it is not known, tokens of the model's own output."""
     forced: Reading
     """With the right tokens as input; where these are not known, the same as `free`."""
     free: Reading
@@ -75,14 +75,14 @@ class Answer:
     pieces: tuple[str, ...]
     """The output, split by tokens."""
     n_read: int
-    """Tokens of the question, special ones left out."""
+    """Number of tokens of the question, without special tokens."""
     links: Links | None
     """The gold alignment: for each token of the answer, the columns that it needs; None where not known."""
     interventions: Interventions
 
     @property
     def n_written(self) -> int:
-        """Tokens of what the rows of `forced` write, special ones left out."""
+        """Number of tokens that the rows of `forced` write, without [EOS]."""
         return len(self.expected) - (self.expected[-1:] == ("[EOS]",))
 
     @property
@@ -93,7 +93,7 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class LengthReport:
-    """How well each letter is written, by the length of the word and its place in the answer."""
+    """Accuracy by the length of the word and by the place in the answer."""
 
     lengths: tuple[int, ...]
     share: Array
@@ -101,22 +101,22 @@ class LengthReport:
     exact: Array
     """(lengths,) share of words that are right to the last letter and stop."""
     asked: tuple[int, ...]
-    """Words of each length."""
+    """Number of words asked of each length."""
 
 
 def as_written(reading: Reading, tokens: tuple[str, ...]) -> Reading:
     """The reading with the written token of each position in place of its most probable one."""
     predicted = list(reading.predicted)
-    for place, token in zip(reading.writing, tokens, strict=False):  # what no longer fits was not read
+    for place, token in zip(reading.writing, tokens, strict=False):  # tokens beyond max_len were not read
         predicted[place] = token
     return replace(reading, predicted=tuple(predicted))
 
 
-def each_in_its_time(readings: list[Reading]) -> Reading:
+def merged_readings(readings: list[Reading]) -> Reading:
     """One reading whose row i comes from the pass that wrote it, without later tokens.
 
     Args:
-        readings: each of one more token; the first ends with the prompt.
+        readings: each is one token longer than the one before; the first ends with the prompt.
     """
     last = readings[-1]
     prompt = len(readings[0].tgt_tokens)
@@ -124,7 +124,7 @@ def each_in_its_time(readings: list[Reading]) -> Reading:
     for site, whole in last.maps.items():
         maps[site] = whole.copy()
         if last.axes[site].query == "src":
-            continue  # the encoder has read once
+            continue  # the encoder runs only once
         for reading in readings[:-1]:
             row = len(reading.tgt_tokens) - 1
             rows = range(row + 1) if row == prompt - 1 else range(row, row + 1)

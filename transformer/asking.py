@@ -1,4 +1,4 @@
-"""Asking the model of any step: a snapshot in a model of its own, so that training is never disturbed."""
+"""Ask the model of any step: a separate model holds its snapshot, so that training is never disturbed."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from transformer.answers import Answer, LengthReport, Reading, as_written, each_in_its_time
+from transformer.answers import Answer, LengthReport, Reading, as_written, merged_readings
 from transformer.bounded import BoundedCache
 from transformer.config import RunConfig
 from transformer.decoding.beam import Decoding
 from transformer.decoding.spelling import spell, write
 from transformer.decoding.tree import Beams, beams_of
 from transformer.errors import InputError
-from transformer.interventions import NOTHING, Interventions, check_interventions, open_cells
+from transformer.interventions import NO_INTERVENTIONS, Interventions, check_interventions, open_cells
 from transformer.model.transformer import PAD_ID, Transformer
 from transformer.recording.frame import Array
 from transformer.recording.scorer import Scorer
@@ -27,19 +27,19 @@ from transformer.recording.tape import record
 from transformer.recording.weights import Snapshot
 from transformer.tasks import Batch, Question, task_of
 
-QUESTIONS = BoundedCache(256 * 2**20)
-"""Models and traces that were made for questions, of all visitors of this process."""
+QUESTION_CACHE = BoundedCache(256 * 2**20)
+"""Cache of the models and traces made for questions, shared by all visitors of this process."""
 KEPT_TREES = 32
 """Number of beam searches that are kept for one snapshot, whatever their size."""
 WORDS_PER_LENGTH = 25
-"""Words asked of each length, for the report by length and position."""
+"""Number of words asked of each length in the report by length and position."""
 
 
 def model_of(config: RunConfig, snapshot: Snapshot) -> Transformer:
     """A new model with the weights of a snapshot, in eval mode and without interventions.
 
     Raises:
-        InputError: the weights are not those of such a model, or not finite.
+        InputError: the weights do not fit the model, or are not finite.
     """
     return loaded(Transformer(config.model), snapshot)
 
@@ -48,7 +48,7 @@ def loaded(model: Transformer, snapshot: Snapshot) -> Transformer:
     """The same model with the weights of a snapshot, in eval mode. Raises InputError, as `model_of` does."""
     try:
         model.load_state_dict({name: torch.tensor(w) for name, w in snapshot.weights.items()})
-    except (RuntimeError, TypeError) as error:  # other names, shapes or kinds of number, from a file
+    except (RuntimeError, TypeError) as error:  # from a file: other names, shapes or dtypes
         why = str(error).splitlines()[-1].strip()
         raise InputError(f"The weights of step {snapshot.step:,} do not fit this model ({why}).") from error
     if not all(torch.isfinite(weights).all() for weights in model.parameters()):
@@ -64,16 +64,16 @@ def diverged(step: int) -> str:
     )
 
 
-class Asked:
-    """The model of one snapshot, perhaps with something taken away. Safe to use from any thread.
+class SnapshotModel:
+    """The model of one snapshot, optionally with interventions. Safe to use from any thread.
 
     Args:
-        config: of the run, completed with what the task needs.
-        interventions: in place of those at that step. `answer` checks that they leave every row of a word an
-            open cell.
+        config: the run's, completed with what the task needs.
+        interventions: replace those of the snapshot. `answer` checks that they leave an open cell in every
+            row of a word.
 
     Raises:
-        InputError: the weights are not those of such a model, or it has no such head.
+        InputError: the weights do not fit the model, or an intervention names a head that it lacks.
     """
 
     def __init__(self, config: RunConfig, snapshot: Snapshot, interventions: Interventions) -> None:
@@ -97,7 +97,7 @@ class Asked:
         """Let the model spell the answer to a word, and record its attention.
 
         Raises:
-            InputError: a word that cannot be asked, or an intervention that leaves a row of it nothing.
+            InputError: the word cannot be asked, or an intervention leaves a row without an open cell.
         """
         question = self.task.question(text)
         seen = not self._model.masked("padding")
@@ -114,7 +114,7 @@ class Asked:
             if known:  # first: it refuses a row without an open cell
                 forced = self._read(batch.src, batch.tgt_in, _places(batch.tgt_out[0] != tokenizer.pad_id))
             free = self._read_own(batch, ids[:-1] if stopped else ids)
-            if self._decoding.width > 1:  # what was written need not be what was likeliest at each place
+            if self._decoding.width > 1:  # a beam need not have the likeliest token at each place
                 free = as_written(free, tokenizer.tokens(ids))
         return Answer(
             step=self.step,
@@ -135,9 +135,9 @@ class Asked:
         """Let the model search for the answer to a word with `width` beams; the result is cached.
 
         Raises:
-            InputError: a word that cannot be asked, or a width or a penalty beyond its limits.
+            InputError: the word cannot be asked, or the width or the penalty is beyond its limits.
         """
-        replace(self._train, beam_width=width, length_penalty=length_penalty)  # refuses what cannot be
+        replace(self._train, beam_width=width, length_penalty=length_penalty)  # checks the limits
         question = self.task.question(text)
         batch = self.task.encode([question.text], filled=not self._model.masked("padding"))
         room, decoding = _room(question, batch), Decoding(width, length_penalty)
@@ -163,7 +163,7 @@ class Asked:
 
     @cached_property
     def head_scores(self) -> dict[str, dict[str, Array]]:
-        """Every score of every head, (H,) each, by site and name, on the same words as those of frames."""
+        """Every score of every head, (H,) each, by site and name, on the words that frames are scored on."""
         with self._lock:
             return Scorer(self.task).scores(self._model)
 
@@ -180,7 +180,7 @@ class Asked:
         return LengthReport(lengths=lengths, share=share, exact=exact, asked=tuple(map(len, words)))
 
     def _right_by_place(self, words: Sequence[str]) -> tuple[Array, float]:
-        """The share of words whose token is right at each place, and of those that are right as a whole."""
+        """The share of words with the right token at each place, and the share of words that are exact."""
         if not words:
             return np.zeros(0), math.nan
         with self._lock:
@@ -198,12 +198,12 @@ class Asked:
             return self._read(batch.src, batch.tgt_in, _places(batch.tgt_out[0] != PAD_ID))
         n, own = batch.prompt.shape[1], np.array([letters], dtype=np.int64)
         tgt = np.concatenate([batch.prompt, own], axis=1)
-        tgt = tgt[:, : self._model.config.max_len]  # without an end, the last letter has not been read
+        tgt = tgt[:, : self._model.config.max_len]  # without [EOS], the last token has not been read
         src = batch.src if self._model.config.topology == "encoder-decoder" else tgt
         places = tuple(range(n - 1, tgt.shape[1]))
-        if self._model.masked("causal"):  # then what comes later changes nothing
+        if self._model.masked("causal"):  # then later tokens change nothing
             return self._read(src, tgt, places)
-        return each_in_its_time([self._read(src, tgt[:, : i + 1], (*places[: i + 2 - n],)) for i in places])
+        return merged_readings([self._read(src, tgt[:, : i + 1], (*places[: i + 2 - n],)) for i in places])
 
     def _read(self, src: Array, tgt: Array, writing: tuple[int, ...]) -> Reading:
         """One pass over one word, (1, S) and (1, T)."""
@@ -236,17 +236,21 @@ class Asked:
 
 
 def _room(question: Question, batch: Batch) -> int:
-    """Most tokens to write: an unknown answer may be longer than its question, but has an end."""
+    """Most tokens to write: 3 more than the right answer has, or the question if the answer is not known."""
     known = question.answer is not None
     return (int((batch.answers[0] != PAD_ID).sum()) if known else batch.src.shape[1]) + 3
 
 
 def _places(writes: Array) -> tuple[int, ...]:
-    """The places at which a row of (T,) is true."""
+    """The indices at which an array (T,) is true."""
     return tuple(np.flatnonzero(writes).tolist())
 
 
-def asked(config: RunConfig, snapshot: Snapshot, interventions: Interventions = NOTHING) -> Asked:
-    """The model of a snapshot, built once for as long as it is asked for."""
-    key = "asked", config, weakref.ref(snapshot), interventions  # a snapshot holds all weights of its run
-    return QUESTIONS.get(key, lambda: Asked(config, snapshot, interventions), lambda made: made.nbytes)
+def snapshot_model(
+    config: RunConfig, snapshot: Snapshot, interventions: Interventions = NO_INTERVENTIONS
+) -> SnapshotModel:
+    """The model of a snapshot, cached in `QUESTION_CACHE`."""
+    key = "asked", config, weakref.ref(snapshot), interventions  # weak: it keeps all weights of its run
+    return QUESTION_CACHE.get(
+        key, lambda: SnapshotModel(config, snapshot, interventions), lambda made: made.nbytes
+    )

@@ -1,4 +1,4 @@
-"""The two axes of an attention: whose positions look at whose, and why a cell is blocked."""
+"""The two axes of an attention: which tokens are rows and columns, and why a cell is blocked."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ REASONS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Axes:
-    """What the two axes of one attention are."""
+    """The two axes of one attention."""
 
     query: str
-    """Whose positions are the rows: src, tgt, or seq (question, separator and answer in one); in a model of
+    """The side of the rows: src, tgt, or seq (question, separator and answer in one); in a model of
     the user's own a name in `Word.sides`."""
     key: str
-    """Whose positions are the columns, by the same names."""
+    """The side of the columns, by the same names."""
     writes: bool
-    """Whether each row is to write a token."""
+    """Whether each row should write a token."""
     causal: bool
-    """Whether rows were kept from looking at later columns."""
+    """Whether the causal mask blocks later columns."""
     padding: bool
-    """Whether [PAD] was hidden from them."""
+    """Whether the padding mask blocks [PAD]."""
     group: str = ""
     """In a model of the user's own: the attentions that are shown together, named after their modules."""
 

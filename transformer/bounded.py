@@ -1,4 +1,4 @@
-"""A cache with a limit in bytes, not in entries; the least recently used goes first."""
+"""A cache with a limit in bytes, not in entries; the least recently used entry is dropped first."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Entry(Generic[T]):
 class BoundedCache:
     """Values by key, up to a total size in bytes. Safe to use from any thread.
 
-    A value that is larger than the limit by itself is made again each time.
+    A single value larger than the limit is not kept: it is made again each time.
 
     Args:
         most_bytes: limit on the size of all values together.
@@ -40,10 +40,10 @@ class BoundedCache:
             return sum(entry.nbytes for entry in self._entries.values())
 
     def get(self, key: Hashable, make: Callable[[], T], nbytes: Callable[[T], int]) -> T:
-        """The value of a key, made if it is not held; threads that ask for it at once get the same object.
+        """Return the value of a key, made if it is missing; concurrent calls get the same object.
 
         Args:
-            nbytes: counts what a value takes.
+            nbytes: returns the size of a value in bytes.
         """
         with self._lock:
             entry = self._entries.pop(key, None) or _Entry()
@@ -63,7 +63,7 @@ class BoundedCache:
             for other, one in list(self._entries.items()):
                 if total <= self.most_bytes:
                     break
-                if one.value is not None:  # one that is just being made is counted when it is there
+                if one.value is not None:  # a value still being made is counted when it is ready
                     total -= one.nbytes
                     del self._entries[other]
         return value

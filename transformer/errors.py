@@ -1,4 +1,4 @@
-"""The one exception for users: something they typed or chose cannot be used."""
+"""The exception for mistakes of users: a value that they typed or chose cannot be used."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ class InputError(ValueError):
     """A setting, word or file that cannot be used; the message gives the value, the limit and the next step.
 
     Args:
-        message: what a user reads, in place.
+        message: the text that a user reads.
         field: the setting that is at fault, so that a page can show the message beside it.
-        offer: a value that would do instead, which a page can offer with one click.
+        suggestion: a valid value, which a page offers with one click.
     """
 
-    def __init__(self, message: str, field: str | None = None, offer: str | None = None) -> None:
+    def __init__(self, message: str, field: str | None = None, suggestion: str | None = None) -> None:
         super().__init__(message)
         self.field = field
-        self.offer = offer
+        self.suggestion = suggestion
 
 
 LEFT_ALONE = "Another process of this training has ended, and this one cannot go on without it."

@@ -22,15 +22,15 @@ class Evaluation:
     token_accuracy: float
     """Teacher-forced share of right tokens, padding left out."""
     live: tuple[int, int] | None = None
-    """(right, asked) of the words that every evaluation asks, where this one asked more."""
+    """(right, asked) of the words that every evaluation asks; None if this one asked no others."""
     everyday: tuple[int, int] | None = None
     """(right, asked) of the everyday words, where all words were asked."""
     bleu: float | None = None
     """Corpus BLEU of the outputs, 0 to 100, where answers are sentences (Papineni et al., 2002)."""
     chrf: float | None = None
-    """Corpus chrF of them, 0 to 100 (Popović, 2015)."""
+    """Corpus chrF of these outputs, 0 to 100 (Popović, 2015)."""
     samples: tuple[tuple[str, str], ...] = ()
-    """The first few questions with what was written, where answers are sentences."""
+    """The first few (question, output) pairs, where answers are sentences."""
 
     @property
     def counted(self) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""The model and training that each task needs to be learned live on two CPU cores."""
+"""The model and training settings with which each task is learned live on two CPU cores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SENTENCES: dict[str, Any] = {
     "learning_rate": 3e-3,
     "steps": 400,
 }
-FITTING: dict[str, dict[str, Any]] = {
+TASK_SETTINGS: dict[str, dict[str, Any]] = {
     "reverse": {},
     "copy": {},
     "sort": {"steps": 500},
@@ -22,19 +22,19 @@ FITTING: dict[str, dict[str, Any]] = {
     "en-fr": _SENTENCES,
     "en-it": _SENTENCES | {"steps": 500},
     "zh-en": _SENTENCES,
-    # A few hundred or thousand pairs are seen again and again: these keep them from being learned by heart.
+    # A few hundred or thousand pairs are seen again and again: the last three settings reduce overfitting.
     "pairs": _SENTENCES | {"steps": 800, "dropout": 0.1, "label_smoothing": 0.1, "weight_decay": 0.3},
 }
-"""What differs from the settings of the reversal, by task."""
+"""Settings of each task that differ from those of word reversal."""
 _IN_CHARACTERS: dict[str, Any] = {"weight_decay": 1.0}
-"""What differs besides for own pairs of characters: it keeps whole words from being learned by heart."""
+"""Further change for own pairs read in characters: it keeps the model from memorising whole words."""
 
 
 def for_pairs(config: RunConfig, *, in_characters: bool) -> RunConfig:
-    """The settings that own pairs need, read in characters or in words; published settings stay.
+    """The settings for own pairs, read in characters or in words; published settings do not change.
 
     Args:
-        config: for the task "pairs".
+        config: settings of the task "pairs".
         in_characters: whether both sides are read in characters.
     """
     return config.with_changes(**_IN_CHARACTERS) if in_characters and not config.published else config
@@ -46,8 +46,8 @@ def with_task(config: RunConfig, task: str) -> RunConfig:
     The sizes and training of a published recipe stay as they are.
 
     Raises:
-        InputError: there is no such task, or it needs something that is not here yet.
+        InputError: there is no such task, or the new settings cannot be used.
     """
     if task == config.train.task:
         return config
-    return config.with_changes(task=task, **({} if config.published else FITTING.get(task, {})))
+    return config.with_changes(task=task, **({} if config.published else TASK_SETTINGS.get(task, {})))

@@ -18,7 +18,7 @@ class Hypothesis:
     token: int
     """Id of its newest token."""
     log_probability: float
-    """Of that token, given those before it."""
+    """Log-probability of that token, given those before it."""
     total: float
     """Sum of the log-probabilities of all its tokens so far."""
     score: float

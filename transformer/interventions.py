@@ -1,4 +1,4 @@
-"""Interventions on a model: heads, cells, columns and masks switched off. Frozen, free of torch."""
+"""Interventions on a model: heads off, cells and columns blocked, masks switched. Immutable; no torch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from transformer.insight.names import site_name
 Array = np.ndarray[Any, np.dtype[Any]]
 
 PAD = "[PAD]"
-"""The token that the padding mask hides; every tokenizer here names it so."""
+"""The token that the padding mask blocks; it has this name in every tokenizer of the package."""
 MASKS = ("causal", "padding")
 
 
@@ -32,7 +32,7 @@ class Block:
     column: int | None = None
     """Position of the key."""
     token: str | None = None
-    """Every column that holds this token, wherever it stands."""
+    """Token of the key: blocks every column with this token, at any position."""
 
     def __post_init__(self) -> None:
         places = (self.head, self.row, self.column)
@@ -42,7 +42,7 @@ class Block:
             raise TypeError(f"A block of head, row and column {places!r} cannot be read.")
 
     def text(self) -> str:
-        """In words, counted from 1: "row 2, column 3 in decoder layer 1 (cross), head 4"."""
+        """The block in words, counted from 1: "row 2, column 3 in decoder layer 1 (cross), head 4"."""
         what = [f"row {self.row + 1}"] if self.row is not None else []
         what += [f"column {self.column + 1}"] if self.column is not None else []
         what += [f"“{self.token}”"] if self.token is not None else []
@@ -72,7 +72,7 @@ class Interventions:
         )
 
     def with_mask(self, mask: str, on: bool, configured: Mapping[str, bool]) -> Interventions:
-        """The same with a mask switched.
+        """These interventions with one mask switched.
 
         Args:
             configured: whether each mask is on in the model's configuration; only differences are kept.
@@ -90,7 +90,7 @@ class Interventions:
         return tuple(head for where, head in self.ablated if where == site)
 
     def text(self) -> str:
-        """In words, as it is said of a run: "switched off decoder layer 2 (cross), head 1; blocked ..."."""
+        """The interventions in words: "switched off decoder layer 2 (cross), head 1; blocked ..."."""
         parts = [f"switched off {', '.join(_place(*head) for head in self.ablated)}"] if self.ablated else []
         parts += [f"blocked {block.text()}" for block in self.blocked]
         parts += [f"{mask} mask {'on' if on else 'off'}" for mask, on in self.masks]
@@ -102,7 +102,7 @@ class Interventions:
             return self.text()
         now, then = dict(self.masks), dict(before.masks)
         changed = [mask for mask in MASKS if now.get(mask) != then.get(mask)]
-        # A mask that is not named now is as configured: the opposite of what it was switched to.
+        # A mask without an entry now is as configured: the opposite of its earlier entry.
         switched = [f"{m} mask switched {'on' if now.get(m, not then.get(m)) else 'off'}" for m in changed]
         return "; ".join(switched) or self.text()
 
@@ -124,7 +124,7 @@ class Interventions:
         )
 
 
-NOTHING = Interventions()
+NO_INTERVENTIONS = Interventions()
 
 
 def _place(site: str, head: int | None) -> str:
@@ -133,10 +133,10 @@ def _place(site: str, head: int | None) -> str:
     return f"{site_name(site)}{kind}" + ("" if head is None else f", head {head + 1}")
 
 
-def forbidden(
+def blocked_cells(
     blocks: Sequence[Block], heads: Any, rows: Any, columns: Any, keys: Any, id_of: Callable[[str], Any] = str
 ) -> Any:
-    """The blocked cells, computed by comparisons alone, for NumPy arrays and tensors alike.
+    """The blocked cells, computed only with comparisons, so that NumPy arrays and tensors both work.
 
     Args:
         blocks: of one site.
@@ -144,7 +144,7 @@ def forbidden(
         rows: (Q, 1), positions of the queries.
         columns: (K,), positions of the keys.
         keys: (B, 1, 1, K), the token of each key.
-        id_of: what a token is called in `keys`; by default they are strings.
+        id_of: converts a token to its value in `keys`; by default a string.
 
     Returns:
         Boolean, broadcastable to (B, H, Q, K).
@@ -178,17 +178,17 @@ def open_cells(
 
     Args:
         blocks: of one site.
-        rows: the tokens that look.
-        keys: the tokens that are looked at.
-        causal: whether rows may not look at later columns.
-        padding: whether [PAD] is hidden.
+        rows: the query tokens.
+        keys: the key tokens.
+        causal: whether the causal mask is on.
+        padding: whether the padding mask is on.
     """
     allowed = np.tri(len(rows), len(keys), dtype=bool) if causal else np.ones((len(rows), len(keys)), bool)
     if padding:
         allowed = allowed & (np.array(keys) != PAD)
     heads = np.arange(n_heads)[:, None, None]
     places = np.arange(len(rows))[:, None], np.arange(len(keys))
-    taken = forbidden(blocks, heads, *places, np.array(keys)[None, None, None])[0]
+    taken = blocked_cells(blocks, heads, *places, np.array(keys)[None, None, None])[0]
     return np.broadcast_to(allowed & ~taken, (n_heads, *allowed.shape))
 
 
@@ -201,14 +201,14 @@ def check_interventions(
     *,
     masks: Mapping[str, bool] | None = None,
 ) -> None:
-    """Refuse what is not in the model, and what would leave a row of this word without an open cell.
+    """Reject interventions on parts that do not exist, or that leave a row of this word without an open cell.
 
     Args:
         axes: every site of the model.
         src: tokens that the encoder reads.
         tgt: tokens that the decoder reads.
-        masks: whether causal and padding are on in the model's configuration, which holds unless the
-            interventions switch them; by default as in `axes`, which must reflect no earlier intervention.
+        masks: whether the causal and the padding mask are on in the model's configuration, before
+            `interventions` switch any. By default as in `axes`, which must reflect no earlier intervention.
 
     Raises:
         InputError: a site, head or mask that does not exist, or a row whose last open cell would be

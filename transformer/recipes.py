@@ -20,7 +20,7 @@ class Recipe:
     model: ModelConfig
     """The architecture at the article's own sizes (paper size)."""
     train: TrainConfig
-    """The training as the article has it; where it has none, the app's own."""
+    """The training settings of the article; the app's own if the article has none."""
     small: RunConfig
     """The same architecture at sizes fit for two CPU cores, trained the app's own way."""
     look_for: str
@@ -41,7 +41,7 @@ def with_topology(config: RunConfig, topology: str) -> RunConfig:
 
 
 def _small(model: ModelConfig, name: str, **changes: Any) -> RunConfig:
-    """An architecture at other sizes, and the app's own training with these changes."""
+    """An architecture and the app's own training, both with these changes."""
     model = replace(model, src_vocab_size=30, tgt_vocab_size=30, max_len=26)
     return RunConfig(model=model, recipe=name).with_changes(goal=0.99, **changes)
 
@@ -98,7 +98,7 @@ _BLOEM = replace(
     _PAPER,
     topology="encoder-only",
     n_heads=4,
-    d_model=128,  # the notes leave width and depth open: these two are ours
+    d_model=128,  # the notes give neither width nor depth: both are our choice
     d_ff=4 * 128,
     qkv_bias=False,
     score_scale="sqrt_d_model",
@@ -112,7 +112,7 @@ _SENGUPTA = replace(
     qkv_bias=False,
     output_bias=False,
     activation="leaky_relu",
-    causal_mask=None,  # the causal mask of its part 2 is the decoder's
+    causal_mask=None,  # the causal mask in part 2 of the article is the decoder's
     initialisation="normal",
 )
 
@@ -136,7 +136,7 @@ _TORRES = replace(
 )
 
 _ADAM = TrainConfig(optimizer="adam", weight_decay=0.0, schedule="constant", clip=None)
-"""What the articles train with: no decay, no schedule, no clipping."""
+"""The training settings of the articles: Adam without weight decay, schedule or clipping."""
 
 _ALL = (
     Recipe(
@@ -270,27 +270,27 @@ _ALL = (
 )
 
 RECIPES: Mapping[str, Recipe] = MappingProxyType({recipe.name: recipe for recipe in _ALL})
-"""By name; the app's own first."""
+"""The recipes by name; the app's own is first."""
 
 ENCODER_ONLY: RunConfig = with_topology(_OWN, "encoder-only").with_changes(
     recipe="Encoder only", steps=500, learning_rate=3e-3
 )
 """The app's own architecture with an encoder alone: the self-attention of its last layer turns anti-diagonal.
 
-At the default's rate it stays stuck half-way: after 800 steps 6% of the words are right."""
+At the default learning rate it gets stuck: after 800 steps only 6% of the words are right."""
 DECODER_ONLY: RunConfig = with_topology(_OWN, "decoder-only").with_changes(recipe="Decoder only", steps=500)
 """The app's own architecture with a decoder alone: one stack reads the word and then writes the answer.
 
-It needs about twice the steps of two stacks; heads of its last layer turn, though not all of them."""
+It needs about twice as many steps as two stacks; some heads of its last layer turn anti-diagonal."""
 
 
 def beginning(name: str, topology: str | None = None, *, published: bool = False) -> RunConfig:
-    """The settings with which a recipe begins.
+    """The initial settings of a recipe.
 
     Args:
         topology: by default the recipe's own.
-        published: whether at paper size and trained as the article does it, instead of at sizes fit for two
-            cores and trained the app's own way.
+        published: True for paper size and the article's training; False for sizes fit for two cores and the
+            app's own training.
     """
     recipe = RECIPES[name]
     own = {"encoder-only": ENCODER_ONLY, "decoder-only": DECODER_ONLY}

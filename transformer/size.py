@@ -1,4 +1,4 @@
-"""The size of a model and the memory of its training, by arithmetic, before anything is built."""
+"""The size of a model and the memory of its training, calculated without building the model."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def parameter_count(model: ModelConfig) -> int:
 
 
 def training_bytes(config: RunConfig) -> int:
-    """Memory that a training takes, roughly: weights, gradients, Adam's two means, a batch's activations.
+    """Approximate bytes of a training: weights, gradients, Adam's two averages, activations of a batch.
 
     Args:
-        config: with the sizes that its task needs filled in.
+        config: completed with the sizes that its task needs.
     """
     model, train = config.model, config.train
     sides = 2 if model.topology == "decoder-only" else 1
-    # There is room to ask twice as much as is trained on.
+    # A model has positions for examples about twice as long as those that it is trained on.
     length = sides * (train.max_letters + 2) if train.task in LETTER_TASKS else model.max_len // 2 + 1
     layers = sum(model.n_layers(kind) for kind in set(model.kinds) - {"cross"})
     per_token = 16 * model.d_model + 3 * model.d_ff + 6 * model.n_heads * length
@@ -42,13 +42,13 @@ def training_bytes(config: RunConfig) -> int:
 
 
 def check_memory(config: RunConfig, available: int) -> None:
-    """Refuse a training that would not fit.
+    """Refuse a configuration whose training would not fit into memory.
 
     Args:
         available: bytes of memory that are free.
 
     Raises:
-        InputError: what it needs, what there is, and what to choose.
+        InputError: the message says what is needed, what is free, and what to choose.
     """
     needed = training_bytes(config)
     if needed > available:

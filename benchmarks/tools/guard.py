@@ -1,4 +1,4 @@
-"""Check that a refactoring keeps losses bit for bit, frames within 2e-4, and the JSON of commands.
+"""Check that a refactoring keeps losses bit for bit, frames within 2e-4, and the commands' JSON.
 
 python -m benchmarks.tools.guard write FILE     # at the commit before
 python -m benchmarks.tools.guard compare FILE   # on the same machine, at the commit after

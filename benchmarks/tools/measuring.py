@@ -1,4 +1,4 @@
-"""Shared by the benchmarks: a run to its end, options, spread of values, exit status."""
+"""Helpers of the benchmarks: train a run to its end, parse options, print the spread and the results."""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 python -m benchmarks.tools.mutations [--count 60] [--seed 0] [--first 0] [--minutes 10]
 
-Prints one line each: killed or SURVIVED, and the change. Works in a copy of the tree, about a minute each.
+Prints one line per change: killed or SURVIVED, and the change. Works in a copy of the tree and takes about a
+minute per change.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def code(node: ast.AST) -> Iterator[ast.expr]:
 
 
 def changes(node: ast.expr) -> Iterator[str]:
-    """Yield the replacements of one operator, constant or condition."""
+    """Yield the source texts that replace one operator, constant or condition."""
     if isinstance(node, ast.BinOp | ast.BoolOp) and type(node.op) in SWAPS:
         fields = {**dict(ast.iter_fields(node)), "op": SWAPS[type(node.op)]()}
         yield ast.unparse(type(node)(**fields))
@@ -111,8 +112,8 @@ def mutations(path: Path) -> list[Mutation]:
     return [Mutation(path, node, text) for node in code(tree) for text in changes(node)]
 
 
-def mirrors(path: Path) -> list[str]:
-    """Return the tests of a file, of its folder and of what depends on it, and those of the wiring."""
+def tests_of(path: Path) -> list[str]:
+    """Return the tests named after a file and its folders, those in `BESIDES`, and `WIRING`."""
     parts = path.with_suffix("").parts
     inside = parts[1:] if parts[0] == "transformer" else parts
     found = [*BESIDES.get(inside[0], ()), *BESIDES.get("/".join(inside[:2]), ())]
@@ -128,7 +129,7 @@ def survives(mutation: Mutation, tree: Path, minutes: float) -> bool:
     before = changed.read_text(encoding="utf-8")
     changed.write_text(mutation.applied(before), encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-x", "-n", "0"]
-    command += mirrors(mutation.path)
+    command += tests_of(mutation.path)
     try:
         done = subprocess.run(command, cwd=tree, capture_output=True, timeout=60 * minutes, check=False)
     except subprocess.TimeoutExpired:

@@ -42,7 +42,7 @@ def padded(pairs: list[Pair]) -> Pair:
 
 
 class PlainTransformer(nn.Module):
-    """`nn.Transformer` with embeddings, sinusoidal positions and a last linear map."""
+    """`nn.Transformer` with embeddings, sinusoidal positions and a final linear layer."""
 
     positions: Tensor
 
@@ -62,17 +62,17 @@ class PlainTransformer(nn.Module):
         self.to_logits = nn.Linear(d_model, VOCABULARY)
 
     def embed(self, table: nn.Embedding, tokens: Tensor) -> Tensor:
-        """Token ids (B, S) to vectors with positions added."""
+        """Map token ids (B, S) to embeddings (B, S, D) plus positions."""
         x = table(tokens) * math.sqrt(self.d_model) + self.positions[: tokens.size(1)]
         return self.dropout(x)  # type: ignore[no-any-return]
 
     def encode(self, src: Tensor) -> Tensor:
-        """(B, S) to memory (B, S, D)."""
+        """Map token ids (B, S) to memory (B, S, D)."""
         x = self.embed(self.src_embedding, src)
         return self.transformer.encoder(x, src_key_padding_mask=src == PAD)  # type: ignore[no-any-return]
 
     def decode(self, memory: Tensor, src: Tensor, tgt: Tensor) -> Tensor:
-        """Memory (B, S, D) and target so far (B, T) to logits (B, T, V)."""
+        """Map memory (B, S, D) and the target so far (B, T) to logits (B, T, V)."""
         x = self.transformer.decoder(
             self.embed(self.tgt_embedding, tgt),
             memory,
@@ -84,12 +84,12 @@ class PlainTransformer(nn.Module):
         return self.to_logits(x)  # type: ignore[no-any-return]
 
     def forward(self, src: Tensor, tgt: Tensor) -> Tensor:
-        """(B, S) and (B, T) to logits (B, T, V)."""
+        """Map token ids (B, S) and (B, T) to logits (B, T, V)."""
         return self.decode(self.encode(src), src, tgt)
 
 
 def train_plainly(model: PlainTransformer, words: Sequence[str], batch_size: int) -> Iterator[None]:
-    """Train without end, one step for each `next`."""
+    """Train forever, one step for each `next`."""
     loader = DataLoader(Words(words), batch_size=batch_size, shuffle=True, collate_fn=padded)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     loss_of = nn.CrossEntropyLoss(ignore_index=PAD)
@@ -106,7 +106,7 @@ def train_plainly(model: PlainTransformer, words: Sequence[str], batch_size: int
 
 @torch.no_grad()
 def exact_plainly(model: PlainTransformer, words: Sequence[str], most: int) -> float:
-    """Return the share of words whose greedy output is exactly right, including its end."""
+    """Return the share of words whose greedy output is exactly right, including [EOS]."""
     model.eval()
     src, wanted = padded([(ids_of(word), ids_of(word[::-1])) for word in words])
     memory, tgt = model.encode(src), torch.full((len(words), 1), SOS)

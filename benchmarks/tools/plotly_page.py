@@ -1,4 +1,4 @@
-"""A page with one `st.plotly_chart`, to measure the first picture of Streamlit itself."""
+"""A page with one `st.plotly_chart`, to measure the time to Streamlit's first figure."""
 
 import plotly.graph_objects as go
 import streamlit as st

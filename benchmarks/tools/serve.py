@@ -1,4 +1,4 @@
-"""A server under measurement: Streamlit as `streamlit run` starts it, and a run that answers requests.
+"""The process under measurement: Streamlit as `streamlit run` starts it, and a run controlled by requests.
 
     python -m benchmarks.tools.serve SCRIPT [options of streamlit]
     python -m benchmarks.tools.serve
@@ -21,7 +21,7 @@ from transformer.config import RunConfig
 
 
 class Served:
-    """The run of a server, in its own thread as in the app."""
+    """A run that is controlled by requests; it trains in its own thread, as in the app."""
 
     def begin(self, settings: dict[str, Any], words: list[str]) -> dict[str, Any]:
         """Start a new run of the default settings with these changes."""
@@ -39,7 +39,7 @@ class Served:
         return {"step": view.step, "state": view.state, **_clocks(thread)}
 
     def watch(self) -> dict[str, Any]:
-        """Record from now on as with a viewer."""
+        """Record from now on as if the run had a viewer."""
         threading.Thread(target=self._watch, daemon=True).start()
         return {}
 
@@ -142,7 +142,7 @@ def _clocks(training: threading.Thread) -> dict[str, float]:
 
 
 def _answer(asked: Served | Plain, answers: TextIO) -> None:
-    """Answer requests until the input ends with the process that sent them, then exit."""
+    """Answer requests until standard input closes, when the process that sends them ends; then exit."""
     for line in sys.stdin:
         name, arguments = json.loads(line)
         answers.write(json.dumps(getattr(asked, name)(**arguments)) + "\n")

@@ -24,10 +24,10 @@ UP_WITHIN = 60.0
 _RUNS = tempfile.TemporaryDirectory(prefix="headlight-runs-", ignore_cleanup_errors=True)
 
 
-def surroundings() -> dict[str, str]:
+def clean_environment() -> dict[str, str]:
     """Return the environment without variables that change settings or the number of threads.
 
-    Runs are saved as usual, in a folder that is deleted with this process.
+    Runs are saved as usual, in a temporary folder that is deleted when this process ends.
     """
     changing = ("STREAMLIT_", "HEADLIGHT_", "OMP_", "MKL_", "PYTHON")
     usual = {name: value for name, value in os.environ.items() if not name.startswith(changing)}
@@ -77,7 +77,7 @@ class Server:
     """A process that trains and answers requests; with a script it also serves the script.
 
     Args:
-        script: for Streamlit to run, relative to the repository; None for the training generator alone.
+        script: path of the Streamlit script in the repository; None runs the training generator alone.
     """
 
     def __init__(self, script: str | None) -> None:
@@ -89,7 +89,7 @@ class Server:
         self._process = subprocess.Popen(
             command,
             cwd=ROOT,
-            env=surroundings(),
+            env=clean_environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -130,7 +130,7 @@ class Server:
         return self._ask("look")
 
     def watch(self) -> None:
-        """Record from now on as with a viewer."""
+        """Record from now on as if the run had a viewer."""
         self._ask("watch")
 
     def ticket(self, run: str) -> str:

@@ -12,7 +12,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from websockets.asyncio.client import ClientConnection, connect
 
-from benchmarks.stream import Counted
+from benchmarks.stream import CountingViewer
 
 CACHED_FOR = 2
 """Script runs for which a browser caches large messages, so that the server sends only their hash."""
@@ -23,7 +23,7 @@ class Viewer:
 
     Args:
         address: of the server.
-        query: of the page's link, such as "run=abc".
+        query: query string of the page's link, such as "run=abc".
         page: the name of the page in the address, such as "explore"; by default the first page.
     """
 
@@ -41,7 +41,7 @@ class Viewer:
         self.answer_seconds: list[float] = []
         """Seconds from each request for the page to its answer."""
         self._asked_at: float | None = None
-        self.stream = Counted()
+        self.stream = CountingViewer()
         """Messages about the run that is shown, since `follow` was called."""
         self._shown: dict[str, Any] = {}  # the newest data of the player
         self.alerts: list[str] = []

@@ -1,4 +1,4 @@
-"""The question of the Ask page: a word, a step, the model of that step, and a kind of attention."""
+"""The inputs of the page Ask: a word, a step, the model at that step, and a kind of attention."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import streamlit as st
 
 from pages.controls.words import input_help
 from pages.shared import ownership, selection
-from pages.shared.plain import plain, refuse
+from pages.shared.plain import plain, show_error
 from pages.shared.session import session
 from transformer.errors import InputError
 from transformer.interventions import Interventions
@@ -20,14 +20,14 @@ from transformer.runs.watched import Watched
 
 if TYPE_CHECKING:  # these import torch, which is loaded with the first question
     from transformer.answers import Answer
-    from transformer.asking import Asked
+    from transformer.asking import SnapshotModel
 
 Draw: TypeAlias = "Callable[[RunView, Snapshot | None, Answer | None], None]"
-"""Draws what a tab shows of a run at one step: its snapshot, and its answer to the word."""
+"""Draws a tab for a run at one step, from the model's snapshot and its answer to the word."""
 
 
 def ask_word(run: Watched) -> str:
-    """Draw the box for any word, of which each page has its own; returns the last word that can be asked."""
+    """Draw the page's own box for any word; return the last valid word."""
     words = [question.text for question in run.questions]
     word, chosen = st.session_state.get("asked_word_text"), session.word
     elsewhere = word is None or chosen != st.session_state.get("asked_beside")
@@ -36,7 +36,7 @@ def ask_word(run: Watched) -> str:
     try:
         word = run.task.question(word or words[0]).text
     except InputError:
-        word, elsewhere = words[0], True  # from before another run was chosen, or from a forged link
+        word, elsewhere = words[0], True  # a word of an earlier run, or of a forged link
     if elsewhere or st.session_state.get("asked_on") != session.page:
         st.session_state["explore_text"] = word  # chosen on another page since, or in the link
     st.session_state["asked_on"] = session.page
@@ -54,21 +54,21 @@ def ask_word(run: Watched) -> str:
             word = run.task.question(typed or "").text
         except InputError as error:
             with st.container(key="word_problem", horizontal=True, vertical_alignment="center"):
-                refuse(error)
-                if error.offer:
-                    offered = f"Ask “{plain(error.offer)}”"
-                    st.button(offered, key="explore_offer", on_click=_take, args=(error.offer,))
+                show_error(error)
+                if error.suggestion:
+                    offered = f"Ask “{plain(error.suggestion)}”"
+                    st.button(offered, key="explore_offer", on_click=_take, args=(error.suggestion,))
     asked_before = word == st.session_state.get("asked_word_text")
-    short = not run.task.question(word).too_long  # a longer one would pad all the others
+    short = not run.task.question(word).too_long  # a long word would pad all the others
     if word not in words and short and not asked_before and run.view.state != FAILED and ownership.owns(run):
-        # One selection: the other pages show it too, Watch even before the thread has taken it up.
+        # All pages share the selected word; Watch shows it even before the run's thread has added it.
         session.typed_word = run.id, ownership.command(run).add_word(word)
     st.session_state["asked_word_text"] = st.session_state["asked_beside"] = session.word = word
     return word
 
 
 def asked_word(run: Watched) -> str:
-    """The word in the box, for a callback: it may have been typed a moment ago."""
+    """Return the word in the box, for callbacks: it may have changed since the page was drawn."""
     try:
         return run.task.question(st.session_state.get("explore_text") or "").text
     except InputError:
@@ -88,24 +88,24 @@ def asked_snapshot(view: RunView) -> Snapshot | None:
     chosen, answered = st.session_state.get("answered", (None, None))
     if chosen != (view.id, at) or answered is None:
         answered = view.snapshot_at(at)
-    else:  # keep it, even if a nearer one came later; replace it only if it was thinned
+    else:  # keep the snapshot even if a nearer one exists now; replace it only if it was thinned
         same = view.snapshot_at(answered.step)
         answered = same if same is not None and same.step == answered.step else view.snapshot_at(at)
     st.session_state["answered"] = (view.id, at), answered
     return answered
 
 
-def model_of(view: RunView, snapshot: Snapshot, more: Interventions | None = None) -> Asked:
-    """The model of a snapshot, with its interventions and perhaps more."""
-    from transformer.asking import asked
+def model_of(view: RunView, snapshot: Snapshot, more: Interventions | None = None) -> SnapshotModel:
+    """Return the model of a snapshot, with the snapshot's interventions and those in `more`."""
+    from transformer.asking import snapshot_model
 
     taken = snapshot.interventions if more is None else snapshot.interventions | more
-    return asked(view.config, snapshot, taken)
+    return snapshot_model(view.config, snapshot, taken)
 
 
 def kind_choice(run: Watched) -> str:
-    """Draw the choice of a kind of attention where the caller stands; returns one of the model's kinds."""
-    # Written and not only read: on the first run of another page the new widget would not find the old one's.
+    """Draw the choice of a kind of attention in the current container; return one of the model's kinds."""
+    # Assign the value: on the first run of another page, the new widget does not find the old widget's value.
     shown = selection.kind(run.view)
     session.kind = shown
     st.segmented_control(

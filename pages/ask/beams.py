@@ -11,7 +11,7 @@ import streamlit as st
 from pages.ask.asking import Draw, model_of
 from pages.ask.readings import RIGHT, as_written, short
 from pages.player.figure import live_figure
-from pages.shared.plain import refuse_in
+from pages.shared.plain import show_error_in
 from transformer.errors import InputError
 from transformer.figures.picture import escaped
 from transformer.figures.tree import beam_tree
@@ -19,7 +19,7 @@ from transformer.recording.view import RunView
 from transformer.recording.weights import Snapshot
 from transformer.runs.watched import Watched
 
-if TYPE_CHECKING:  # it brings torch
+if TYPE_CHECKING:  # imports torch
     from transformer.answers import Answer
     from transformer.decoding.tree import Beams, Candidate
 
@@ -27,10 +27,10 @@ TALL = "max(340px, calc(100vh - 470px))"
 
 
 def beams_tab(run: Watched, word: str) -> Draw:
-    """Draw the widgets of the tab; returns what draws the rest at a step."""
+    """Draw the widgets of the tab; return the function that draws the rest at a step."""
     train = run.config.train
     with st.sidebar:
-        # No limits in the widgets: a value outside them is refused in words.
+        # The widgets have no limits: an error message states them for an invalid value.
         width = st.number_input(
             "Beams",
             value=train.beam_width,
@@ -53,7 +53,7 @@ def beams_tab(run: Watched, word: str) -> Draw:
     verdict, tree, table = (st.container(key=f"beam_{name}") for name in ("verdict", "tree", "table"))
 
     def draw(view: RunView, snapshot: Snapshot | None, answer: Answer | None) -> None:
-        """Draw the beam search of the word in the model of one step."""
+        """Draw the beam search for the word, with the model at one step."""
         found, refused = None, ""
         try:
             if answer is not None and snapshot is not None:
@@ -61,7 +61,7 @@ def beams_tab(run: Watched, word: str) -> Draw:
                 found = asked.beams(answer.question.text, width, penalty)
         except InputError as error:
             refused = str(error)
-        refuse_in(problem, refused)
+        show_error_in(problem, refused)
         if found is None:
             verdict.markdown("")
             for place in (tree, table):
@@ -102,9 +102,9 @@ def beams_tab(run: Watched, word: str) -> Draw:
 
 
 def _verdict(found: Beams) -> str:
-    """Both answers side by side."""
+    """The answers of beam search and greedy decoding side by side, as HTML."""
     said = f"{_beams_of(found.width)} → {_said(found.outputs[0])}"
-    beside = _said(found.greedy) if found.found_more else "<b>the same</b>"
+    beside = _said(found.greedy) if found.differs_from_greedy else "<b>the same</b>"
     return (
         f"<div class='hl-verdict' data-step='{found.step}'>{said}<span style='padding-left: 2.5rem'>"
         f"greedy → {beside}</span></div>"

@@ -11,11 +11,11 @@ from streamlit.delta_generator import DeltaGenerator
 
 from pages.ask import taken_away
 from pages.ask.asking import Draw, kind_choice, model_of
-from pages.ask.readings import ShownMap, answered_otherwise, verdict
+from pages.ask.readings import ShownMap, changed_outputs, verdict
 from pages.controls.commands import MORE_STEPS, continuing_rate
 from pages.player.figure import live_figure
 from pages.shared import ownership, selection
-from pages.shared.plain import plain, refuse
+from pages.shared.plain import plain, show_error
 from pages.shared.session import session
 from transformer.axes import sites_of
 from transformer.errors import InputError
@@ -27,7 +27,7 @@ from transformer.runs.watched import Watched
 
 if TYPE_CHECKING:
     from transformer.answers import Answer
-    from transformer.asking import Asked
+    from transformer.asking import SnapshotModel
 
 TALL = "max(300px, calc(100vh - 470px))"
 WHAT = {"cell": "one cell", "column": "its column", "token": "all columns of its token"}
@@ -43,7 +43,7 @@ SWITCHES = (
 
 @dataclass(frozen=True)
 class Side:
-    """The place of one model, before or after the change."""
+    """The containers for one model, before or after the change."""
 
     name: str
     text: DeltaGenerator
@@ -51,7 +51,7 @@ class Side:
 
 
 def break_tab(run: Watched, word: str) -> Draw:
-    """Draw the widgets of the tab; returns what draws the rest at a step."""
+    """Draw the widgets of the tab; return the function that draws the rest at a step."""
     if st.session_state.get("broken") != (run.id, word):
         st.session_state["broken"] = run.id, word
         taken_away.forget_problems()
@@ -99,10 +99,10 @@ def break_tab(run: Watched, word: str) -> Draw:
             refused = str(error)
         with problem:
             if refused:
-                refuse(refused)
+                show_error(refused)
             else:
                 if taken:
-                    st.html(answered_otherwise(whole, broken))
+                    st.html(changed_outputs(whole, broken))
                 st.caption(_said(taken, snapshot.interventions))
         _draw_side(
             before,
@@ -118,7 +118,7 @@ def break_tab(run: Watched, word: str) -> Draw:
 
 
 def _head_choice(view: RunView, kind: str) -> None:
-    """Draw the choice of the head on the maps; at first it is the one that is shown large elsewhere."""
+    """Draw the choice of the head on the maps; the default is the large head of the other pages."""
     frame = selection.shown_frame(view)
     if frame is None:
         return
@@ -134,7 +134,7 @@ def _head_choice(view: RunView, kind: str) -> None:
 
 
 def _head_chosen() -> None:
-    """Callback; a head of the kind that was shown before arrives as text and is ignored."""
+    """Callback: pin the chosen head. A head of the kind shown before arrives as text and is ignored."""
     match st.session_state.get("break_head"):
         case (str(site), int(head)):
             session.pinned = site, head
@@ -144,7 +144,7 @@ def _block_controls(run: Watched, word: str) -> None:
     """Draw the widgets that block a cell, and the list of what is blocked."""
     with st.container(key="block_cell"):
         st.markdown("**Block a cell**: click on the left map, or enter a row and a column")
-        # Restored, since other tabs drop them.
+        # Restore the values, because Streamlit drops them while another tab is open.
         for name, place in (("block_row", 1), ("block_column", 2)):
             kept = st.session_state.get(name)
             st.session_state[name] = place if kept is None else kept
@@ -162,7 +162,7 @@ def _block_controls(run: Watched, word: str) -> None:
                 persist_state="session",
             )
         if "block_problem" in st.session_state:
-            refuse(st.session_state["block_problem"])
+            show_error(st.session_state["block_problem"])
         for i, block in enumerate(taken_away.blocks(run, word)):
             st.button(
                 f"✕ {plain(block.text())}",
@@ -187,18 +187,18 @@ def _in_training(run: Watched, word: str, view: RunView, taken: Interventions) -
             key="intervene_run",
             icon=":material/play_arrow:" if ended else ":material/content_cut:",
             disabled=not own or view.state in (IDLE, FAILED) or not taken,
-            on_click=taken_away.take_from_run,
+            on_click=taken_away.apply_to_run,
             args=(run, word),
         )
         if own and view.interventions:
             st.button(
                 f"Continue without changes: {rate}" if ended else "Undo all changes in the run",
                 key="intervene_none",
-                on_click=taken_away.give_back,
+                on_click=taken_away.undo_in_run,
                 args=(run,),
             )
         if "intervene_problem" in st.session_state:
-            refuse(st.session_state["intervene_problem"])
+            show_error(st.session_state["intervene_problem"])
 
 
 def _said(taken: Interventions, before: Interventions) -> str:
@@ -209,7 +209,7 @@ def _said(taken: Interventions, before: Interventions) -> str:
 def _draw_side(
     side: Side,
     view: RunView,
-    model: Asked | None,
+    model: SnapshotModel | None,
     answer: Answer | None,
     kind: str,
     on_click: Callable[[int, object], None] | None = None,
@@ -234,8 +234,8 @@ def _draw_side(
 
 
 def _block_clicked(run: Watched, word: str, point: object) -> None:
-    """Block a clicked cell of the left map, as the widgets "What" and "Where" are set."""
+    """Block the clicked cell of the left map, in the scope set by the widgets "What" and "Where"."""
     if isinstance(point, tuple):
         st.session_state["block_row"], st.session_state["block_column"] = point[0] + 1, point[1] + 1
         taken_away.block(run, word)
-        session.page_is_stale = True  # the list of blocked cells is drawn elsewhere
+        session.page_is_stale = True  # the list of blocked cells is outside the fragment

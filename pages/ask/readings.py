@@ -19,15 +19,15 @@ from transformer.recording.view import RunView
 
 if TYPE_CHECKING:
     from transformer.answers import Answer, Reading
-    from transformer.asking import Asked
+    from transformer.asking import SnapshotModel
 
 NAMED = 3
-"""Words whose answers are shown before and after."""
+"""Number of changed words whose answers before and after are shown."""
 RIGHT = {True: "<b class='yes'>✓ right</b>", False: "<b class='not'>✗ wrong</b>"}
 
 
 def labels(answer: Answer, reading: Reading, site: str) -> MapAxes:
-    """Labels "reads X → writes Y": Y is the right token if teacher-forced, else the one that was written."""
+    """Labels "reads X → writes Y": Y is the right token if teacher-forced, else the written one."""
     answered = answer.expected if reading is answer.forced else reading.written
     to_write = reading.to_write(answered)
     return map_axes(reading.axes[site], reading.src_tokens, reading.tgt_tokens, to_write)
@@ -48,7 +48,7 @@ class ShownMap:
 
     @property
     def weights(self) -> Array:
-        """(Q, K); NaN where blocked."""
+        """Weights of the map, (Q, K); NaN where blocked."""
         axes, maps = self.reading.axes[self.site], self.reading.maps
         if self.pool == "head":
             return maps[self.site][self.head]
@@ -121,7 +121,7 @@ def reading_strip(
 
 
 def short(token: str) -> str:
-    """A token, shortened."""
+    """A token for display: "end" for [EOS]."""
     return "end" if token == "[EOS]" else token
 
 
@@ -130,8 +130,8 @@ def as_written(text: str, stopped: bool) -> str:
     return text if stopped else f"{text}…"
 
 
-def answered_otherwise(before: Asked, after: Asked) -> str:
-    """The number of held-out words with a different output, and some of them, those first that were right."""
+def changed_outputs(before: SnapshotModel, after: SnapshotModel) -> str:
+    """The number of held-out words with a different output, and examples: first words that are now wrong."""
     pairs = [(word, *was, *after.held_out[word]) for word, was in before.held_out.items()]
     changed = sorted((pair for pair in pairs if pair[1] != pair[3]), key=lambda pair: pair[4] - pair[2])
     some = " · ".join(

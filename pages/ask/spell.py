@@ -41,7 +41,7 @@ BARS_TALL = "max(200px, 19vh)"
 
 
 def spell_tab(run: Watched, word: str) -> Draw:
-    """Draw the widgets of the tab; returns what draws the rest at a step."""
+    """Draw the widgets of the tab; return the function that draws the rest at a step."""
     if st.session_state.get("spelled") != (run.id, word):
         st.session_state["spelled"], st.session_state["spell_row"] = (run.id, word), 0
     with st.sidebar:
@@ -85,7 +85,7 @@ def spell_tab(run: Watched, word: str) -> Draw:
     lines = lines.container(key="explore_lines")
 
     def draw(view: RunView, snapshot: Snapshot | None, answer: Answer | None) -> None:
-        """Show the answer of the model of one step."""
+        """Draw the answer of the model at one step."""
         if answer is None or view.frame is None:
             for place in (maps, strip, lines, bars):
                 place.skeleton(height=200)
@@ -112,7 +112,7 @@ def spell_tab(run: Watched, word: str) -> Draw:
                 key="explore_map_figure",
                 height=tall,
                 file_name=f"{name}-{site}",
-                # Look inside explains one head, teacher-forced.
+                # Look inside explains only single heads of a teacher-forced pass.
                 on_click=(lambda _trace, point: look_at_cell(kind, site, head, point))
                 if pool == "head" and reading is answer.forced
                 else None,
@@ -159,13 +159,13 @@ def spell_tab(run: Watched, word: str) -> Draw:
 
 
 def _move(by: int) -> None:
-    """Move by letters; the last is followed by the first."""
+    """Callback: move by `by` letters, wrapping around at both ends."""
     n = max(1, st.session_state.get("spell_rows", 1))
     st.session_state["spell_row"] = (st.session_state.get("spell_row", 0) + by) % n
 
 
 def _next(reading: Reading, row: int) -> Array | None:
-    """(V,) the probability of each token there; None beyond the end of the output."""
+    """Probabilities of the next token at a row, (V,); None beyond the end of the output."""
     return reading.probabilities[reading.writing[row]] if row < len(reading.writing) else None
 
 

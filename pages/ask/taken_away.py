@@ -1,6 +1,7 @@
 """The interventions chosen on the tab Break, and the callbacks of its buttons.
 
-They are callbacks because Streamlit never interrupts one, even if the next click opens another page.
+The buttons use callbacks because Streamlit never interrupts a callback, even if the next click opens
+another page.
 """
 
 from __future__ import annotations
@@ -9,13 +10,13 @@ import numpy as np
 import streamlit as st
 
 from pages.ask.asking import asked_word, model_of
-from pages.controls.commands import TAKEN_AWAY_SECONDS, await_effect, train_on
+from pages.controls.commands import INTERVENTION_SECONDS, await_effect, train_on
 from pages.shared import ownership, selection
 from transformer.axes import sites_of
 from transformer.errors import InputError
 from transformer.insight.names import full_head_name
 from transformer.insight.scores import THRESHOLD
-from transformer.interventions import NOTHING, Block, Interventions
+from transformer.interventions import NO_INTERVENTIONS, Block, Interventions
 from transformer.recording.view import ENDED, RunView
 from transformer.runs.watched import Watched
 
@@ -23,13 +24,13 @@ PROBLEMS = ("block_problem", "intervene_problem")
 
 
 def forget_problems() -> None:
-    """Forget the errors of earlier presses."""
+    """Forget the errors of earlier button presses."""
     for problem in PROBLEMS:
         st.session_state.pop(problem, None)
 
 
 def head_options(view: RunView) -> dict[str, tuple[str, int]]:
-    """Every head of the model by its name."""
+    """Every head of the model as (site, head), by its name."""
     sites = view.frame.axes if view.frame else ()
     heads = [(site, head) for site in sites for head in range(view.config.model.n_heads)]
     return {full_head_name(*head): head for head in heads}
@@ -59,10 +60,10 @@ def switch_off(run: Watched, what: str) -> None:
 
 
 def block(run: Watched, word: str | None = None) -> None:
-    """Callback: block the cell of the boxes.
+    """Callback: block the cell whose row and column are in the number boxes.
 
     Args:
-        word: of the map that was clicked; by default the one in its box.
+        word: the word of the clicked map; by default the word in the text box.
     """
     forget_problems()
     word = word or asked_word(run)
@@ -89,7 +90,7 @@ def _shown(view: RunView) -> tuple[str, int] | None:
 
 
 def _meant(what: str, view: RunView, shown: tuple[str, int]) -> list[tuple[str, int]]:
-    """The heads that a button switches off; none by default."""
+    """The heads that a button switches off; empty for the button "None"."""
     if what == "shown":
         return [shown]
     if what == "others":
@@ -100,7 +101,7 @@ def _meant(what: str, view: RunView, shown: tuple[str, int]) -> list[tuple[str, 
 
 
 def _block(run: Watched, word: str, shown: tuple[str, int]) -> None:
-    """Add the blocks of the boxes; raises InputError if that is not possible."""
+    """Add the blocks that the widgets describe. Raises InputError if they are invalid."""
     more = Interventions(blocked=_asked_blocks(run.view, word, shown))
     both = Interventions(blocked=blocks(run, word)) | more
     model_of(run.view, run.view.snapshots[-1], both).answer(word)
@@ -108,7 +109,7 @@ def _block(run: Watched, word: str, shown: tuple[str, int]) -> None:
 
 
 def _asked_blocks(view: RunView, word: str, shown: tuple[str, int]) -> tuple[Block, ...]:
-    """The blocks of the boxes. Raises InputError for a cell that is not on the map."""
+    """The blocks that the widgets describe. Raises InputError for a cell off the map or already blocked."""
     reading = model_of(view, view.snapshots[-1]).answer(word).forced
     site, head = shown
     axes = reading.axes[site]
@@ -135,26 +136,26 @@ def _asked_blocks(view: RunView, word: str, shown: tuple[str, int]) -> tuple[Blo
     )
 
 
-def take_from_run(run: Watched, word: str) -> None:
+def apply_to_run(run: Watched, word: str) -> None:
     """Callback: add the chosen interventions to those of the run."""
     _intervene(run, run.view.interventions | taken(run, word))
 
 
-def give_back(run: Watched) -> None:
+def undo_in_run(run: Watched) -> None:
     """Callback: end all interventions in the run."""
-    _intervene(run, NOTHING)
+    _intervene(run, NO_INTERVENTIONS)
 
 
 def _intervene(run: Watched, wanted: Interventions) -> None:
     """Train a run with these interventions.
 
-    An ended run trains on, and the screen follows it.
+    An ended run continues its training, and the screen follows the run.
     """
     forget_problems()
     ended = run.view.state in ENDED
     try:
         command = ownership.command(run)
-        await_effect(command.intervene(wanted), TAKEN_AWAY_SECONDS)
+        await_effect(command.intervene(wanted), INTERVENTION_SECONDS)
         if ended:
             train_on(command)
             selection.look_at(None)

@@ -8,10 +8,10 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from pages.controls.commands import MORE_STEPS, PACE_NAMES, continuing_rate, problem, tell
+from pages.controls.commands import MORE_STEPS, PACE_NAMES, continuing_rate, problem, send_command
 from pages.settings.expected import expected
 from pages.shared import ownership
-from pages.shared.session import ask
+from pages.shared.session import request
 from pages.shared.wording import differences
 from transformer.config import RunConfig
 from transformer.recording.view import ENDED, FAILED, IDLE, PAUSED, QUEUED, TRAINING, RunView
@@ -29,7 +29,7 @@ _KEYS = """
 
 
 def buttons_row() -> DeltaGenerator:
-    """The row of buttons that command a run."""
+    """Return the container for the row of buttons that command a run."""
     return st.container(key="controls", horizontal=True, vertical_alignment="center", gap="xsmall")
 
 
@@ -47,20 +47,20 @@ def controls(
     """Draw the buttons of a run or draft.
 
     Args:
-        view: the look at the run that the whole page is drawn from.
+        view: the state of the run from which the whole page is drawn.
         changes: settings that differ from the run's.
         config: the settings; None where they cannot be used.
-        row: where the buttons stand.
-        start: label of the large button where it trains a run of other settings than the page's.
-        beside: runs that obey the same buttons, as far as they are this visitor's.
-        key: of the large button; "race_start" where it leads to another page.
+        row: the container for the buttons.
+        start: label of the large button; by default, it follows from the state of the run.
+        beside: more runs for the same buttons; runs of other visitors are left out.
+        key: key of the large button; "race_start" if the button opens another page.
     """
     state, edited, usable = view.state, bool(changes), config is not None
     runs = (run, *(one for one in beside if ownership.owns(one)))
     own = ownership.owns(run)
     active = own and state in (QUEUED, TRAINING, PAUSED)
     with row:
-        # Settings that were changed take the large button: the run's own button stands behind it then.
+        # If settings were changed, the large button starts a new run; Pause or Resume comes second.
         if active and not edited:
             _continuing(runs, state, primary=True)
         else:
@@ -78,7 +78,7 @@ def controls(
         if active:
             _button("Stop", "run_stop", "stop", "X", runs)
         if own and state in ENDED and state != FAILED:
-            st.button("Continue", key="run_continue", on_click=tell, args=("continue", *runs))
+            st.button("Continue", key="run_continue", on_click=send_command, args=("continue", *runs))
         if not own:
             st.caption("You watch this run.", width="content")
     with st.sidebar, st.container(key="expected"):
@@ -86,8 +86,8 @@ def controls(
             st.warning(how_long, icon=":material/hourglass:")
         elif how_long and state == IDLE:
             st.caption(f"{how_long[0].upper()}{how_long[1:]}.")
-    # Always the same containers, empty or not: one that came and went would move the pictures below it to
-    # another place in the page, where the browser would build them anew.
+    # Always draw the same containers, empty or not: adding or removing one would move the pictures below it
+    # to another place in the page, and the browser would rebuild them.
     with st.container(key="problem"):
         problem()
         if view.unsaved:
@@ -106,7 +106,7 @@ def _starting(state: str, start: str, key: str, *, own: bool, enabled: bool) -> 
         icon=":material/play_arrow:",
         shortcut="S",
         disabled=not enabled,
-        on_click=ask,
+        on_click=request,
         args=("start",),
     )
 
@@ -121,26 +121,26 @@ def _continuing(runs: Sequence[Watched], state: str, *, primary: bool) -> None:
         icon=":material/play_arrow:" if paused else ":material/pause:",
         shortcut="S" if paused and primary else "P",
         help="Pause the run instead of waiting." if state == QUEUED else None,
-        on_click=tell,
+        on_click=send_command,
         args=("resume" if paused else "pause", *runs),
     )
 
 
 def _button(label: str, key: str, icon: str, shortcut: str, runs: Sequence[Watched]) -> None:
-    """Draw a small button that commands runs; where there are none, the page, which begins one."""
+    """Draw a small button that commands runs or, without runs, asks the page to start one."""
     st.button(
         label,  # for screen readers
         key=key,
         icon=f":material/{icon}:",
         shortcut=shortcut,
         help=label,
-        on_click=tell if runs else ask,
+        on_click=send_command if runs else request,
         args=(label.lower(), *runs),
     )
 
 
 def _pace(runs: Sequence[Watched], view: RunView) -> float | None:
-    """Draw the selectbox of the pace; returns it in steps per second, or None for full pace."""
+    """Draw the selectbox of the pace; return the pace in steps per second, or None for full pace."""
     if view.state != IDLE:  # the box shows the run's own pace, on every page that commands it
         st.session_state["pace"] = next(name for name, pace in PACE_NAMES.items() if pace == view.pace)
     name = st.selectbox(
@@ -150,20 +150,20 @@ def _pace(runs: Sequence[Watched], view: RunView) -> float | None:
         bind="query-params",
         width=104,
         label_visibility="collapsed",
-        on_change=None if view.state == IDLE else tell,
+        on_change=None if view.state == IDLE else send_command,
         args=("pace", *runs),
         help="How fast the run trains. At 5 steps a second or less, every step is drawn. The losses are "
         "the same at any pace.",
     )
     pace = PACE_NAMES.get(name)
     if view.state == IDLE and pace != view.pace:
-        # From the link, or from before the model was made anew.
+        # The pace comes from the link, or was chosen before the model was rebuilt.
         ownership.command(runs[0]).set_pace(pace)
     return pace
 
 
 def _changed_settings(run: Watched, state: str, changes: dict[str, tuple[Any, Any]], own: bool) -> None:
-    """The settings that differ from the run on the screen, and how to use or reset them."""
+    """Draw the settings that differ from the run's, and a button that applies a changed learning rate."""
     st.markdown(
         f":material/edit: **Changed:** {differences(changes)}. This run keeps its settings.", width="content"
     )
@@ -171,14 +171,14 @@ def _changed_settings(run: Watched, state: str, changes: dict[str, tuple[Any, An
         st.button(
             "Use the learning rate now",
             key="run_learning_rate",
-            on_click=tell,
+            on_click=send_command,
             args=("learning_rate", run),
             help="Scale this run's schedule to the new rate from the next step.",
         )
 
 
 def _menu(run: Watched, view: RunView, own: bool) -> None:
-    """Controls that are needed less often: steps at a time, training on after the end, the keys."""
+    """Draw the controls that are needed less often: steps at a time, continuing an ended run, the keys."""
     with st.popover("", icon=":material/more_horiz:", help="More", key="run_menu"):
         if own and view.state not in ENDED:
             st.number_input(

@@ -1,4 +1,4 @@
-"""Commands to a run: buttons control one that has begun; the page starts one with the current settings."""
+"""Commands to runs: buttons control a started run; the page starts a run with the current settings."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import streamlit as st
 
 from pages.runs import drafts
 from pages.shared import ownership, selection
-from pages.shared.plain import refuse
-from pages.shared.session import session, take
+from pages.shared.plain import show_error
+from pages.shared.session import session, take_requests
 from pages.shared.wording import in_words
 from transformer.config import RunConfig
 from transformer.errors import InputError
@@ -22,12 +22,12 @@ from transformer.runs.watched import Watched
 
 PACE_NAMES = {"full pace" if pace is None else f"{pace:g} steps/s": pace for pace in PACES}
 OBEYED_SECONDS = 0.6
-"""A command is obeyed between two steps; the page waits this long for it at most, to show its effect."""
-TAKEN_AWAY_SECONDS = 2.0
-"""The same where something is taken away from the model: pending steps are developed first."""
+"""Longest wait for a command, so that the page shows its effect; runs obey commands between two steps."""
+INTERVENTION_SECONDS = 2.0
+"""The same for a command that changes interventions: the run first computes the frames of pending steps."""
 
 MORE_STEPS = 100
-"""Steps that an ended run trains on, unless other numbers are typed."""
+"""Default number of steps for which an ended run continues."""
 
 
 def await_effect(answer: Future[None], seconds: float = OBEYED_SECONDS) -> None:
@@ -38,36 +38,35 @@ def await_effect(answer: Future[None], seconds: float = OBEYED_SECONDS) -> None:
 
 
 @contextmanager
-def noting() -> Iterator[None]:
-    """Note why what is asked inside could not be done; `problem` shows it."""
+def store_error() -> Iterator[None]:
+    """Store an InputError raised in this context as the session's problem, which `problem` shows."""
     try:
         yield
     except InputError as error:
         session.problem = str(error)
 
 
-def tell(asked: str, *runs: Watched) -> None:
-    """Callback: tell runs that have begun what their owner asks.
+def send_command(asked: str, *runs: Watched) -> None:
+    """Callback: send a command to started runs.
 
-    Streamlit interrupts the script of a page for the next click, which may lead to another page, but never a
-    callback.
+    The next click, which may open another page, interrupts the script of a page, but never a callback.
     """
     session.problem = session.word_problem = None
-    with noting():
-        answers = [_tell(asked, ownership.command(run)) for run in runs]  # to all, before any is waited for
+    with store_error():
+        answers = [_tell(asked, ownership.command(run)) for run in runs]  # send to all runs before waiting
         for answer in filter(None, answers):
             await_effect(answer)
 
 
 def _tell(asked: str, run: Run) -> Future[None] | None:
-    """Returns the answer to wait for, if there is one. Raises InputError."""
+    """Send a command to one run; return the future to wait for, if there is one. Raises InputError."""
     of_box = st.session_state.get
     if asked == "step":
         _step(run)
     if asked in ("pause", "resume", "stop"):
         answer: Future[None] = getattr(run, asked)()
         return answer
-    if asked == "pace" and (pace := of_box("pace")) in PACE_NAMES:  # or else its page has been left
+    if asked == "pace" and (pace := of_box("pace")) in PACE_NAMES:  # else the page has been left
         return run.set_pace(PACE_NAMES[pace])
     if asked == "learning_rate":
         return run.set_learning_rate(of_box("learning_rate"))
@@ -78,30 +77,30 @@ def _tell(asked: str, run: Run) -> Future[None] | None:
 
 
 def continuing_rate(run: Watched) -> float:
-    """The highest learning rate of an ended run that trains on, unless another is typed."""
+    """Default highest learning rate with which an ended run continues."""
     return run.config.train.learning_rate / 2
 
 
 def train_on(run: Run) -> None:
-    """Let an ended run train on. Raises InputError."""
+    """Continue an ended run with the default steps and learning rate. Raises InputError."""
     await_effect(REGISTRY.continue_for(run, MORE_STEPS, continuing_rate(run)))
 
 
 def start_if_asked(run: Watched, config: RunConfig | None, *, edited: bool) -> Watched:
-    """Let a run begin if Start was pressed since the last run of the page, or Step before there is one.
+    """Start a run if Start was pressed since the page was last drawn, or Step while it shows a draft.
 
-    Done by the page and not by a callback, which would only know the settings as last drawn.
+    The page does this, because a callback knows only the settings as last drawn.
 
     Args:
         run: the run or draft on the screen.
         config: the settings as they are now; None where they cannot be used.
-        edited: whether they differ from the run's.
+        edited: whether these settings differ from the run's.
 
     Returns:
         The run to show from now on.
     """
-    for asked, _ in take("start", "step"):
-        with noting():
+    for asked, _ in take_requests("start", "step"):
+        with store_error():
             if asked == "step":
                 _step(ownership.command(run))
             elif config is not None and (
@@ -110,7 +109,7 @@ def start_if_asked(run: Watched, config: RunConfig | None, *, edited: bool) -> W
                 run, edited = _start(run, config, edited), False
     begun = REGISTRY.get(session.draft)
     if begun is not None and begun.view.state != IDLE:
-        with noting():
+        with store_error():
             return _keep(ownership.command(begun))
     return run
 
@@ -121,35 +120,35 @@ def _step(run: Run) -> None:
     The request is removed before the command is sent: an interrupted page must not send it twice.
     """
     steps = st.session_state.get("step_size")
-    session.asked.pop("step", None)
+    session.requests.pop("step", None)
     REGISTRY.admit(run.visitor, run)
     await_effect(run.advance(steps))
     if steps == 1:
-        run.wait(OBEYED_SECONDS)  # as a rule it is soon taken, and the buttons do not flicker
+        run.wait(OBEYED_SECONDS)  # usually short; keeps the buttons from flickering
 
 
 def problem() -> None:
-    """Show why the last command could not be obeyed, until the next one is given."""
+    """Show why the last command failed, until the next command."""
     if session.problem:
-        refuse(in_words(session.problem))
+        show_error(in_words(session.problem))
 
 
 def _start(run: Watched, config: RunConfig, edited: bool) -> Run:
-    """Train the untrained model that is on the screen, or a new one beside the run that is."""
+    """Train the draft on the screen as it is, or else a new draft with the settings in `config`."""
     watched, before = run, None
     if edited or run.view.state != IDLE or not ownership.owns(run):
-        REGISTRY.admit(session.visitor.name)  # before a model is built for nothing
+        REGISTRY.admit(session.visitor.name)  # refuse before a model is built
         watched, before = drafts.new_draft(config, run), run.id
     new = ownership.command(watched)
     new.set_pace(PACE_NAMES.get(st.session_state.get("pace")))
     session.draft = new.id  # `start_if_asked` finds the run here if this page is interrupted
-    session.asked.pop("start", None)
+    session.requests.pop("start", None)
     REGISTRY.start(new, after=before)
     return _keep(new)
 
 
 def _keep(run: Run) -> Run:
-    """A draft becomes a run with its first step."""
+    """Turn a draft that has started into a run, and show it."""
     REGISTRY.adopt(run)
     selection.choose(run)
     if session.draft == run.id:

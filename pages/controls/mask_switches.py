@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.controls.commands import TAKEN_AWAY_SECONDS, await_effect
+from pages.controls.commands import INTERVENTION_SECONDS, await_effect
 from pages.shared import ownership
-from pages.shared.plain import refuse
+from pages.shared.plain import show_error
 from pages.shared.session import session
 from transformer.config import RunConfig
 from transformer.errors import InputError
@@ -24,7 +24,7 @@ _OF_ENDED = " This run has ended: switch a mask to race it against a second run.
 def to_train(run: Watched) -> RunConfig:
     """The settings that Start trains: those of the run, with the masks of the switches."""
     view, configured = run.view, run.config.model.masks
-    if view.state == IDLE:  # its own model has them already
+    if view.state == IDLE:  # the switches change the draft's own model
         return run.config
     shown = _shown(view)
     return run.config.with_changes(
@@ -33,7 +33,7 @@ def to_train(run: Watched) -> RunConfig:
 
 
 def beside(run: Watched) -> str:
-    """The label of Start where the switches differ from the masks of an ended run: a race. Else empty."""
+    """Label of Start if it starts a race: if the switches differ from an ended run's masks; else empty."""
     view, shown = run.view, _shown(run.view)
     if view.state not in ENDED or shown == view.masks:
         return ""
@@ -73,7 +73,7 @@ def masks_pending(view: RunView) -> bool:
 def mask_problem() -> None:
     """Show why the last switch failed."""
     if session.mask_problem:
-        refuse(session.mask_problem)
+        show_error(session.mask_problem)
 
 
 def _shown(view: RunView) -> dict[str, bool]:
@@ -96,7 +96,8 @@ def _switch(run: Watched, mask: str) -> None:
     if run.view.state in ENDED:
         return
     try:
-        # What is not as configured is an intervention: logged, pinned, and kept with every snapshot.
-        await_effect(ownership.command(run).switch_mask(mask, on), TAKEN_AWAY_SECONDS)
+        # A mask that differs from the configuration is an intervention: logged, recorded as a moment, and
+        # kept with every snapshot.
+        await_effect(ownership.command(run).switch_mask(mask, on), INTERVENTION_SECONDS)
     except InputError as error:
         session.mask_problem, session.masks_wanted = str(error), (None, {})

@@ -1,4 +1,4 @@
-"""A race: which two runs are shown side by side, and what starts them."""
+"""A race: the choice of its two runs, their start, and how they are shown side by side."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pages.runs import drafts
 from pages.runs.run_list import known_runs, labels
 from pages.settings.races import DEFAULT_RACE, RACES
 from pages.shared import ownership, selection
-from pages.shared.session import DRAFTS, ask, session, take
+from pages.shared.session import DRAFTS, request, session, take_requests
 from pages.shared.wording import (
     SETTING_NAMES,
     differences,
@@ -39,7 +39,7 @@ CHANGES = (
 
 
 def runs_of_race() -> tuple[Watched, Watched]:
-    """The two runs that the link or this session names, or else the untrained ones of a prepared race."""
+    """The two runs that the link or this session names, or else the drafts of a prepared race."""
     asked = selection.named_in_link("race") or session.race
     right = REGISTRY.get(asked)
     if asked and right is None:
@@ -93,7 +93,7 @@ def start_race(left: Watched, right: Watched, steps: int | None = None) -> None:
 
 
 def race(left: Watched, against: str | tuple[str, Any] | RunConfig) -> None:
-    """Race a run against another one, and go to the page of races; a problem is noted in the session.
+    """Race a run against another one, and open the page Race; an error is stored in the session.
 
     Args:
         against: the id of a run; or, for a new run, a setting and its other value, or a configuration.
@@ -107,7 +107,7 @@ def race(left: Watched, against: str | tuple[str, Any] | RunConfig) -> None:
             right = drafts.new_draft(config, left)
         if right is None:
             raise InputError("That run is no longer on this server. Choose another one.")
-        session.asked.clear()
+        session.requests.clear()
         session.prepared = None
         start_race(left, right)
     except InputError as error:
@@ -151,12 +151,12 @@ def race_against(run: Watched) -> None:
             "Start the race" if not against else "Show the race",
             key="race_start",
             type="primary",
-            on_click=ask,
+            on_click=request,
             args=("race",),
             width="stretch",
         )
     pressed = False
-    for _ in take("race"):  # here, so that `asked` includes a change made just before the press
+    for _ in take_requests("race"):  # here, so that `asked` includes a change made just before the press
         race(run, asked)
         pressed = True
     if pressed:
@@ -164,7 +164,7 @@ def race_against(run: Watched) -> None:
 
 
 def _value(run: Watched, name: str) -> Any:
-    """Draw the widget of the other value of a setting, and read it."""
+    """Draw the widget for the new run's value of a setting; return the value."""
     now, limit = run.config.flat()[name], RunConfig.limit_of(name)
     key = f"race_value_{name}"
     label = f"{SETTING_NAMES[name]}: {format_value(name, now)} →"
@@ -208,7 +208,7 @@ def _prepare(name: str) -> None:
 
 
 def names_of(left: RunConfig, right: RunConfig) -> list[str]:
-    """The name of each run."""
+    """Names that distinguish the two runs."""
     names = distinguishing_labels([left, right])
     if left.recipe != right.recipe and len(differing_settings(left, right)) > 2:
         names = [left.recipe, right.recipe]
@@ -228,7 +228,7 @@ def differs_in(left: RunConfig, right: RunConfig) -> str:
 
 
 def player_data(left: Watched, right: Watched) -> dict[str, Any]:
-    """The data with which a player shows two runs beside each other."""
+    """The data with which a player shows two runs side by side."""
     examples = None
     if left.view.own or right.view.own:
         views = left.view, right.view

@@ -1,4 +1,4 @@
-"""The chosen word, and the box in which a user types their own."""
+"""The chosen word, and the box in which users type their own words."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import streamlit as st
 
 from pages.controls.commands import await_effect
 from pages.shared import ownership
-from pages.shared.plain import plain, refuse
-from pages.shared.session import ask, session, take
+from pages.shared.plain import plain, show_error
+from pages.shared.session import request, session, take_requests
 from transformer.config import LETTER_TASKS
 from transformer.errors import InputError
 from transformer.runs.watched import Watched
 
 
-def probe_words(run: Watched) -> None:
-    """Draw the box in which the owner of a run adds a word; everyone who views the run sees it."""
-    take_up(run)
+def draw_word_box(run: Watched) -> None:
+    """Draw the box in which the owner of a run adds or removes a word, for all viewers of the run."""
+    carry_out_word_requests(run)
     with (
         st.sidebar,
         st.container(key="own_words", horizontal=True, vertical_alignment="bottom", gap="xsmall"),
@@ -45,7 +45,7 @@ def probe_words(run: Watched) -> None:
 
 
 def word_choice(run: Watched) -> str:
-    """Draw the tracked words to choose from, where no player shows them; returns the chosen one."""
+    """Draw the choice of a tracked word, on pages whose player has none; return the chosen word."""
     word = chosen_word(run)
     words = list(dict.fromkeys([*(question.text for question in run.questions), word]))
     if run.task.corpus.same_length:
@@ -73,14 +73,14 @@ def word_choice(run: Watched) -> str:
 
 
 def chosen_word(run: Watched) -> str:
-    """The word chosen in this session, or else in the link; the first tracked word if it is not tracked."""
-    take_up(run)
+    """The word chosen in this session or else in the link; if not tracked, the first tracked word."""
+    carry_out_word_requests(run)
     words = list(run.words)
     run_id, typed = session.typed_word
     if run_id == run.id and typed in words:
         session.typed_word = None, ""
     elif run_id == run.id:
-        words.append(typed)  # the run's thread takes it up after its present step
+        words.append(typed)  # the run's thread adds it after the current step
     word = session.word or st.query_params.get("word")  # from a link after a reload
     session.word = word if word in words else words[0]
     return session.word
@@ -98,7 +98,7 @@ def input_help(run: Watched) -> str:
         "dates": "An English date",
         "pairs": "Any text in the language of your sources",
     }.get(train.task, "Words of this grammar, in any order")
-    return f"{known}, such as: {plain(example)}. At most {run.task.limit} tokens."
+    return f"{known}, such as: {plain(example)}. At most {run.task.max_question_tokens} tokens."
 
 
 def _typed() -> None:
@@ -110,16 +110,16 @@ def _typed() -> None:
 
 
 def _add() -> None:
-    ask("add_word", st.session_state.get("own_word", ""))
+    request("add_word", st.session_state.get("own_word", ""))
 
 
 def _drop() -> None:
-    ask("drop_word", session.word or "")
+    request("drop_word", session.word or "")
 
 
-def take_up(run: Watched) -> None:
+def carry_out_word_requests(run: Watched) -> None:
     """Carry out requests to add or drop a tracked word, at once and in any state of the run."""
-    for what, word in take("drop_word", "add_word"):
+    for what, word in take_requests("drop_word", "add_word"):
         try:
             if what == "drop_word":
                 await_effect(ownership.command(run).drop_word(word))
@@ -128,34 +128,35 @@ def take_up(run: Watched) -> None:
                 session.typed_word = run.id, session.word
                 st.session_state["own_word"] = ""
         except InputError as error:
-            session.word_problem = str(error), error.offer
+            session.word_problem = str(error), error.suggestion
 
 
 def _problem() -> None:
     """Draw why the word was refused, and a valid one to use instead, until the next word is typed."""
     if session.word_problem:
-        message, offer = session.word_problem
+        message, suggestion = session.word_problem
         with st.container(key="word_problem", horizontal=True, vertical_alignment="center"):
-            refuse(message)
-            if offer:
-                st.button(f"Ask “{plain(offer)}”", key="offered_word", on_click=ask, args=("add_word", offer))
+            show_error(message)
+            if suggestion:
+                label = f"Ask “{plain(suggestion)}”"
+                st.button(label, key="offered_word", on_click=request, args=("add_word", suggestion))
 
 
-def holding(*more: str) -> Callable[[], None]:
+def remember_boxes(*more: str) -> Callable[[], None]:
     """Remember what the word's box, and any further boxes, contain in this full run of the page.
 
     A slow browser may rerun a fragment with earlier contents of these boxes. Every fragment first
     calls the returned function, which restores them: no fragment may change them.
     """
     standing = {key: st.session_state.get(key) for key in ("own_word", *more)}
-    asked, problem = "add_word" in session.asked, session.word_problem
+    asked, problem = "add_word" in session.requests, session.word_problem
 
-    def hold() -> None:
+    def restore() -> None:
         for key, value in standing.items():
             if st.session_state.get(key) != value:
                 st.session_state[key] = value
         if not asked:  # a slow browser refills the box, which would add the word again
-            session.asked.pop("add_word", None)
+            session.requests.pop("add_word", None)
         session.word_problem = problem
 
-    return hold
+    return restore

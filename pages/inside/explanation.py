@@ -1,4 +1,4 @@
-"""From a cell of a map to Look inside, and the formula of the cell that is chosen there, with its numbers."""
+"""Ways from a map to Look inside, and the formula of the cell that is chosen there, with its numbers."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import streamlit as st
 
 from pages.ask.asking import asked_snapshot
 from pages.shared import selection
-from pages.shared.plain import plain, refuse
+from pages.shared.plain import plain, show_error
 from pages.shared.session import Place, session
 from transformer.errors import InputError
 from transformer.recording.view import FAILED, RunView
 
 
 def explanation(view: RunView, word: str, beside: tuple[str, ...] = ()) -> None:
-    """Draw the formula, or what is known of the open box, or why nothing is shown.
+    """Draw the formula of the chosen cell, a hint if no cell is chosen, or an error.
 
     Args:
-        view: of it, the snapshot nearest to the step of the screen is explained.
+        view: the run; its snapshot nearest to the step on the screen is explained.
         beside: the other words of the batch.
     """
     snapshot, place = asked_snapshot(view), session.box
     if view.state == FAILED:
-        refuse(view.reason)
+        show_error(view.reason)
     if snapshot is None or place is None or place.table is None:
         st.caption(
             "Open a box to see its numbers. Point at a cell: what it is made of is framed in pink, what it "
@@ -37,7 +37,7 @@ def explanation(view: RunView, word: str, beside: tuple[str, ...] = ()) -> None:
         passed = trace(arranged(view.config, session.arranged), snapshot, word, beside)
         found = explained(passed, place.box, place.table, place.head, place.row, place.column)
     except InputError as error:
-        refuse(error)
+        show_error(error)
         return
     st.markdown(f"**{plain(found.title)}**, model of step {snapshot.step:,}. {plain(found.sentence)}")
     with st.container(horizontal=True, vertical_alignment="center", gap="large"):
@@ -46,7 +46,7 @@ def explanation(view: RunView, word: str, beside: tuple[str, ...] = ()) -> None:
 
 
 def look_at_cell(kind: str, site: str, head: int, point: object) -> None:
-    """A click on a cell of a map: Look inside opens on it."""
+    """Callback: choose the clicked cell of a map, for Look inside."""
     if isinstance(point, tuple):
         selection.choose_kind(kind)
         session.pinned = site, head

@@ -1,10 +1,10 @@
-"""The widgets of the caps: how much of the user's pairs is kept."""
+"""The widgets of the caps, which set how much of the user's pairs is kept."""
 
 from __future__ import annotations
 
 import streamlit as st
 
-from pages.shared.plain import refuse
+from pages.shared.plain import show_error
 from transformer.errors import InputError
 from transformer.tasks.pairs.caps import Caps
 
@@ -16,7 +16,7 @@ KEYS = {
     "min_frequency": "pairs_min_frequency",
     "most_pairs": "pairs_most",
 }
-"""Of the caps, the keys of their widgets."""
+"""Maps each cap to the key of its widget."""
 _TOGGLES = {
     "swap": ("Swap the direction", "Learn from the second side to the first."),
     "lower": (
@@ -43,12 +43,12 @@ _NUMBERS = {
 
 
 def put_caps(caps: Caps) -> None:
-    """Show these in the widgets; call it before they are drawn."""
+    """Put caps into the widgets; call this before drawing the widgets."""
     st.session_state.update({key: getattr(caps, name) for name, key in KEYS.items()})
 
 
 def chosen_caps() -> Caps | None:
-    """Draw the widgets; returns the caps, or None, with a message, where the values cannot be used."""
+    """Draw the widgets; return the caps, or show an error and return None if a value is invalid."""
     values = {}
     for name, key in KEYS.items():
         st.session_state.setdefault(key, getattr(Caps(), name))
@@ -57,7 +57,7 @@ def chosen_caps() -> Caps | None:
             values[name] = st.toggle(label, key=KEYS[name], persist_state="session", help=text)
     columns = st.columns([1, 1, 1, 1.3], gap="small")
     for column, (name, (label, text)) in zip(columns, _NUMBERS.items(), strict=True):
-        # No limits in the widget: they are said by the caps, in words, to any value that is sent.
+        # No limits in the widget: `Caps` checks every value that is sent, and its error states the limits.
         values[name] = column.number_input(
             label,
             step=500 if name == "most_pairs" else 1,
@@ -70,5 +70,5 @@ def chosen_caps() -> Caps | None:
     try:
         return Caps(**values)
     except InputError as error:
-        refuse(error)
+        show_error(error)
         return None

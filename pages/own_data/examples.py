@@ -1,4 +1,4 @@
-"""The examples of a task: those of the training, those held out, the alignment of one, and facts in words."""
+"""The examples of a task: training examples, held-out examples, the alignment of one, and descriptions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _COMBINATIONS = (
 
 
 def sample(corpus: Corpus) -> list[Pair]:
-    """Return fixed training examples, which are cached for the present corpus."""
+    """Return fixed training examples, which are cached for the current corpus."""
     kept, pairs = st.session_state.get("data_sample", (None, []))
     if kept is not corpus:
         pairs = _picked(corpus, N_SAMPLE, np.random.default_rng(0))
@@ -49,7 +49,7 @@ def draw_examples(config: RunConfig | None, corpus: Corpus | None, task: Task | 
     """Draw the lists and figures of a task's examples, and return the selected example.
 
     Args:
-        task: with its tokenizers; None where they cannot be made.
+        task: the task with its tokenizers; None if they cannot be built.
     """
     if corpus is None or config is None:
         st.caption("No examples yet.")
@@ -80,7 +80,7 @@ def draw_examples(config: RunConfig | None, corpus: Corpus | None, task: Task | 
 
 
 def _picked(corpus: Corpus, count: int, rng: np.random.Generator) -> list[Pair]:
-    """Return training examples at random; a finite corpus may have fewer."""
+    """Return `count` random training examples; a finite corpus may have fewer."""
     drawn = corpus.drawn(rng, count)
     if len(drawn) <= count:
         return drawn
@@ -102,7 +102,7 @@ def _shown(corpus: Corpus) -> dict[str, list[Pair]]:
 
 
 def _most_crossed(pairs: Sequence[Pair]) -> int:
-    """Return the place of the pair whose alignment crosses most often; 0 if none is aligned."""
+    """Return the index of the pair whose alignment crosses most often; 0 if none is aligned."""
 
     def crossings(pair: Pair) -> int:
         ends = [place for places in pair.links or () for place in places]
@@ -116,7 +116,7 @@ def _others() -> None:
 
 
 def _list(label: str, key: str, other: str, shown: dict[str, list[Pair]]) -> None:
-    """Draw one list. One example of both lists is selected: the callback clears the other list."""
+    """Draw one list. Only one example of both lists is selected: the callback deselects the other."""
     st.session_state[key] = st.session_state.get(key)  # Streamlit deletes it on another page
     st.radio(
         label,
@@ -222,7 +222,7 @@ def what_it_is(task: str) -> str:
 
 
 def supply(corpus: Corpus, settings: TrainConfig) -> str:
-    """The number of examples."""
+    """A sentence on the number of training and held-out examples."""
     n_held_out = len(corpus.held_out())
     if corpus.size is not None:
         trained = f"**{corpus.size:,}** training pairs, reshuffled in every epoch"
@@ -234,7 +234,7 @@ def supply(corpus: Corpus, settings: TrainConfig) -> str:
 
 
 def held_out(settings: TrainConfig) -> str:
-    """The examples that are kept from training, and the rule."""
+    """A sentence on which examples are held out, and by which rule."""
     task = settings.task
     if task in LETTER_TASKS:
         return (

@@ -13,7 +13,7 @@ from transformer.storage.own_data import OwnData
 
 
 def own_data() -> OwnData:
-    """Return the visitor's data. What is missing is taken from the run on the screen, if they own it."""
+    """Return the visitor's own data; missing parts come from the run on the screen, if they own it."""
     held = session.own_data or OwnData()
     run = REGISTRY.get(session.run)
     if run is not None and ownership.owns(run):

@@ -1,4 +1,4 @@
-"""Bringing one's own pairs: uploaded or pasted, read once, and held by the session alone."""
+"""The upload of own pairs: uploaded or pasted, read once, and held only by the session."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import streamlit as st
 from pages.own_data.caps import put_caps
 from pages.settings.beginnings import task_chosen
 from pages.shared.plain import plain
-from pages.shared.session import ask, take
+from pages.shared.session import request, take_requests
 from transformer.errors import InputError
 from transformer.tasks.pairs.caps import suggested
 from transformer.tasks.pairs.reading import MAX_BYTES, MIN_PAIRS, Reading, read_pairs
 from transformer.tasks.pairs.text import MAX_LINES, shortened
 
 MOST_PASTED = 100_000
-"""Characters: a box sends all of its text each time anything on the page changes."""
+"""Most characters in the box, which sends its whole text each time anything on the page changes."""
 FORMATS = """The cat sleeps.⇥Le chat dort.
 Where is the key?⇥Où est la clé ?
 
@@ -30,7 +30,7 @@ class Upload:
     """The files that were read last."""
 
     name: str
-    """Of all of them, as Markdown."""
+    """Names of the files, as Markdown."""
     reading: Reading
 
 
@@ -40,15 +40,15 @@ def most_megabytes() -> int:
 
 
 def _bring(key: str) -> None:
-    """Callback: the uploaded pairs are the task from now on; the page reads them."""
+    """Callback: select the task of own pairs, and request that the page read the pairs."""
     if st.session_state.get(key) and st.session_state.get("task") != "pairs":
         st.session_state["task"] = "pairs"
         task_chosen()
-    ask("read_pairs", key)
+    request("read_pairs", key)
 
 
 def uploader() -> None:
-    """Draw the uploader, which stands on the page whatever its task is."""
+    """Draw the uploader, which the page shows for every task."""
     most = most_megabytes()
     st.file_uploader(
         "Your own pairs: one file with both sides, or two aligned files",
@@ -84,14 +84,14 @@ def upload_pairs() -> tuple[Upload | None, str]:
         "hour longer. The file is not shared. Anyone with the link of a run sees the sentences that it "
         "shows and can ask it others."
     )
-    for _, key in take("read_pairs"):  # here and not in the callback: a page can say that it reads
+    for _, key in take_requests("read_pairs"):  # not in the callback, which cannot show a spinner
         with st.spinner("Reading your pairs…"):
             _read_from(key)
     return st.session_state.get("pairs_read"), st.session_state.get("pairs_refused", "")
 
 
 def _read_from(key: str) -> None:
-    """Read what a widget holds; if that cannot be used, what was read before stays."""
+    """Read the pairs from a widget; if they cannot be read, keep the previous ones."""
     st.session_state["pairs_refused"] = ""
     try:
         found = _uploaded() if key == "pairs_upload" else _pasted()
@@ -114,10 +114,10 @@ def _pasted() -> Upload | None:
 
 
 def _uploaded() -> Upload | None:
-    """Read the newest two files as two sides; where that cannot be, the newest by itself.
+    """Read the two newest files as source and target; if that fails, read the newest file alone.
 
     Raises:
-        InputError: neither can be read; for two files the error of the pair, for more that of the newest.
+        InputError: both attempts failed; the error is of both files if there are two, else of the newest.
     """
     files = [(file.name, file.getvalue()) for file in st.session_state["pairs_upload"] or ()]
     if len(files) < 2:

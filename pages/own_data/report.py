@@ -9,24 +9,24 @@ from pages.own_data.in_use import own_data, use
 from pages.own_data.pairs import Upload
 from pages.own_data.unknown import auto_line
 from pages.settings.beginnings import OWN, reset, task_chosen
-from pages.shared.plain import plain, refuse
-from pages.shared.session import ask, session
+from pages.shared.plain import plain, show_error
+from pages.shared.session import request, session
 from transformer.errors import InputError
-from transformer.tasks.pairs.caps import Caps, capped
+from transformer.tasks.pairs.caps import Caps, select_pairs
 from transformer.tasks.pairs.own import OwnPairs
 from transformer.tasks.pairs.reading import Reading, reasons
-from transformer.tasks.pairs.store import keep
+from transformer.tasks.pairs.store import intern_pairs
 
 
 def pairs_report(upload: Upload | None, refusal: str) -> None:
-    """Draw the report, and make its pairs those of the task.
+    """Draw the report, and use its pairs for the task.
 
     Args:
         upload: the last upload that was read, if there is one.
-        refusal: why a later upload could not be used; empty where none was refused.
+        refusal: why a later upload could not be used; empty if none was refused.
     """
     if refusal:
-        refuse(refusal)
+        show_error(refusal)
         if upload is not None:
             st.caption(f"The pairs of {upload.name} stay in use.")
     own = own_data().pairs
@@ -60,7 +60,7 @@ def pairs_report(upload: Upload | None, refusal: str) -> None:
 def go_to_watch() -> None:
     """Switch to the page Watch if that was asked for; call it before any widget is drawn."""
     if st.session_state.pop("pairs_to_watch", False):
-        # Widgets of this page are bound to the link's parameters: these can be replaced, but not emptied.
+        # Not None: Streamlit cannot clear the link while widgets of this page are bound to its parameters.
         st.switch_page("train.py", query_params={})
 
 
@@ -74,24 +74,24 @@ def _invite() -> None:
 
 
 def _made(reading: Reading, caps: Caps) -> OwnPairs | None:
-    """The pairs that these caps leave, made once and not at every run of the page; None if too few."""
+    """The pairs that these caps keep, cached between reruns of the page; None, with an error, if too few."""
     kept = st.session_state.get("pairs_made")
     if kept is None or kept[0] is not reading or kept[1] != caps:
         made: OwnPairs | InputError
         try:
             with st.spinner("Counting words…"):
-                made = keep(OwnPairs(capped(reading, caps)))
+                made = intern_pairs(OwnPairs(select_pairs(reading, caps)))
         except InputError as error:
             made = error
         kept = st.session_state["pairs_made"] = reading, caps, made
     if isinstance(kept[2], OwnPairs):
         return kept[2]
-    refuse(kept[2])
+    show_error(kept[2])
     return None
 
 
 def _counted(upload: Upload | None, own: OwnPairs | None) -> str:
-    """The numbers of pairs read and kept; of pairs found again only the latter is known."""
+    """The numbers of pairs read and kept; after a reload, only the number kept is known."""
     kept = "" if own is None else f"**{len(own.capped.pairs):,}** kept"
     if upload is None:
         return f"{kept}."
@@ -105,11 +105,11 @@ def _counted(upload: Upload | None, own: OwnPairs | None) -> str:
 
 def _to_training() -> None:
     """Callback: select the task "pairs" with settings that fit it, and ask for a run."""
-    if st.session_state.get("topology") == "encoder-only":  # writes as many tokens as it reads
+    if st.session_state.get("topology") == "encoder-only":  # an encoder writes as many tokens as it reads
         st.session_state.update(recipe=OWN, topology="encoder-decoder")
         reset()
     if st.session_state.get("task") != "pairs":
         st.session_state["task"] = "pairs"
         task_chosen()
-    st.session_state["pairs_to_watch"] = session.settings_filled = True  # not from a run's link
-    ask("start")
+    st.session_state["pairs_to_watch"] = session.settings_filled = True  # skip a linked run's settings
+    request("start")

@@ -1,4 +1,4 @@
-"""Bringing a tokenizer.json: a file of one's own, or one that is fetched by its name."""
+"""The upload of a tokenizer.json, and its download by name."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import streamlit as st
 
 from pages.own_data.in_use import own_data, use
 from pages.own_data.pairs import most_megabytes
-from pages.shared.plain import plain, refuse
-from pages.shared.session import ask, take
+from pages.shared.plain import plain, show_error
+from pages.shared.session import request, take_requests
 from transformer.errors import InputError
-from transformer.tasks.pairs.store import keep_tokenizer
+from transformer.tasks.pairs.store import intern_tokenizer
 from transformer.tasks.tokenizer import from_hub
 
 _NAME = re.compile(r"\w[\w.-]{0,95}(/\w[\w.-]{0,95})?", re.ASCII)
 
 
 def tokenizer_upload() -> None:
-    """Draw the uploader and the box for a name; the last good tokenizer stays when another is refused."""
+    """Draw the uploader and the box for a name; the last valid tokenizer stays if a new one is refused."""
     most = most_megabytes()
     left, right = st.columns([1.2, 1], gap="medium")
     with left:
@@ -49,35 +49,35 @@ def tokenizer_upload() -> None:
             help="Download the tokenizer of this name.",
         )
     fetched = False
-    for _, name in take("fetch_tokenizer"):  # here and not in the callback: a page can say that it waits
+    for _, name in take_requests("fetch_tokenizer"):  # not in the callback, which cannot show a spinner
         with st.spinner("Downloading…"):
             _take(name, partial(_fetched, name))
         fetched = "tokenizer_refused" not in st.session_state
     if fetched:
-        st.rerun()  # the sidebar has been read without it
+        st.rerun()  # the sidebar was drawn without the new tokenizer
     if "tokenizer_refused" in st.session_state:
-        refuse(st.session_state["tokenizer_refused"])
+        show_error(st.session_state["tokenizer_refused"])
     if own_data().tokenizer is not None:
         st.caption(f"In use: **{plain(own_data().tokenizer_name or 'tokenizer.json')}**")
 
 
 def _uploaded() -> None:
     file = st.session_state.get("tokenizer_upload")
-    if file is None:  # taken off the list: what was read stays
+    if file is None:  # removed from the uploader: the tokenizer stays
         st.session_state.pop("tokenizer_refused", None)
     else:
         _take(file.name, lambda: _text(file.getvalue()))
 
 
 def _asked() -> None:
-    ask("fetch_tokenizer", (st.session_state.get("tokenizer_name") or "").strip())
+    request("fetch_tokenizer", (st.session_state.get("tokenizer_name") or "").strip())
 
 
 def _take(name: str, content: Callable[[], str]) -> None:
-    """Use this tokenizer from now on; where it cannot be used, the last one stays."""
+    """Use this tokenizer from now on; if it is invalid, keep the last one."""
     st.session_state.pop("tokenizer_refused", None)
     try:
-        use(tokenizer=keep_tokenizer(content()), tokenizer_name=name)
+        use(tokenizer=intern_tokenizer(content()), tokenizer_name=name)
     except InputError as error:
         st.session_state["tokenizer_refused"] = str(error)
 

@@ -61,7 +61,7 @@ def draw_tokens(task: Task | None, example: Pair | None) -> None:
 
 
 def _row(side: str, text: str, writing: Writing, tokenizer: TextTokenizer) -> None:
-    """A text as the tokens of one side, each with its id below; an unknown one as it stands in the text."""
+    """Draw a text as the tokens of one side with their ids; an unknown token as written in the text."""
     text = writing.clean(text)
     ids = tokenizer.encode([text])[0]
     names, spans = tokenizer.tokens(ids), tokenizer.spans(text)
@@ -81,7 +81,7 @@ def _row(side: str, text: str, writing: Writing, tokenizer: TextTokenizer) -> No
 
 
 def _vocabularies(task: Task, same: bool) -> None:
-    """Both vocabularies, as tables that can be searched."""
+    """Draw both vocabularies as searchable tables."""
     pairs = sample(task.corpus)
     sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
     if same:

@@ -1,4 +1,4 @@
-"""The split of own pairs into tokens with its reason, and a warning if too many tokens are unknown."""
+"""How own pairs are split into tokens and why, and a warning if too many tokens are unknown."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from pages.settings.form import SETS
+from pages.settings.form import SETTING_OF_WIDGET
 from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.tasks import task_of
@@ -17,11 +17,11 @@ from transformer.tasks.unknown import remedy, unknown_tokens
 from transformer.tasks.writing import CHARACTERS, NON_SPACES, Writing
 
 _KINDS = {"auto": "Choose tokens automatically", "bpe": "Use byte pairs"}
-_KEYS = {name: key for key, name in SETS.items()}
+_KEYS = {name: key for key, name in SETTING_OF_WIDGET.items()}
 
 
 def auto_line(own: OwnPairs) -> str:
-    """Name the tokens that *auto* chooses for these pairs, and the unknown words behind that choice."""
+    """Name the tokens that *auto* chooses for these pairs, and the share of unknown words behind it."""
     read, written = own.unknown_words
     return f"Tokens of *auto*: {_reason(own.src, read)} for sources, {_reason(own.tgt, written)} for targets."
 
@@ -30,7 +30,7 @@ def warn_of_unknown(config: RunConfig | None) -> None:
     """Warn if more than a tenth of either side's held-out tokens is unknown; offer other tokens if they help.
 
     Args:
-        config: of the run to train; None if it is invalid.
+        config: the configuration to train; None if it is invalid.
     """
     if config is None or config.train.task != "pairs":
         return
@@ -62,7 +62,7 @@ def warn_of_unknown(config: RunConfig | None) -> None:
         )
 
 
-@lru_cache(maxsize=64)  # read in every run of the page; the cache holds no pairs
+@lru_cache(maxsize=64)  # called in every rerun of the page; the cache holds no pairs
 def _measured(config: RunConfig) -> tuple[float, float, dict[str, Any] | None]:
     """Return the unknown share of sources and of targets, and other settings if either is too high."""
     read, written = unknown_tokens(task_of(config))
@@ -81,5 +81,5 @@ def _reason(writing: Writing, unknown: float) -> str:
 
 
 def _change(settings: dict[str, Any]) -> None:
-    """Put settings into their widgets; a callback."""
+    """Callback: put settings into their widgets."""
     st.session_state.update({_KEYS[name]: value for name, value in settings.items()})

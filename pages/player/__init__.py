@@ -9,10 +9,10 @@ import streamlit as st
 
 from pages.shared import ownership, selection
 from pages.shared.session import Place, sent_value, session
-from pages.stream.channel import seen_of
+from pages.stream.channel import buttons_state
 from pages.stream.files import PLAYER, loading, plotly, styles
 from pages.stream.tickets import ticket
-from transformer.anatomy.boxes import ARRANGED
+from transformer.anatomy.boxes import CHANGEABLE_SETTINGS
 from transformer.recording.view import RunView
 from transformer.runs.watched import Watched
 
@@ -34,21 +34,21 @@ def player(
     on_cell: Callable[[str, str, int, object], None] | None = None,
     **data: Any,
 ) -> None:
-    """Show the whole player of a run, or a part of it; stands in a fragment.
+    """Show the player of a run, or a part of it; call this in a fragment.
 
     Args:
-        word: which is shown, unless the visitor has chosen another in the browser since.
+        word: the word to show, unless the visitor has since chosen another in the browser.
         on_cell: called with kind, site, head and cell (row, column) of a map that was clicked.
         data: for the browser. `parts`: "control" for the step control alone, "model" for it and the picture
-            of the model, "race" for two runs; `race`: the right one of these, and how both are shown;
-            `answers`: the step of what is made here; `opened`: the box or cell of the picture that is looked
-            at; `picture`: what it shows and asks for; `over`: a sentence in the place of the run's own;
-            `mass`: what the curves of all heads show; `ghost`: arrays of the run before this one, for the
-            curves; `plays`: whether its film is played once, from the first step, where motion is welcome.
+            of the model, "race" for two runs; `race`: the right run, and how both are shown; `answers`: the
+            step of the figures made in Python; `opened`: the open box of the picture, or its cell;
+            `picture`: what the picture shows and requests; `over`: a sentence that replaces the run's own;
+            `mass`: what the curves of all heads show; `ghost`: arrays of the parent run, for the curves;
+            `plays`: whether to play the recording once, from step 0, unless reduced motion is preferred.
     """
     if session.goes_inside:
         session.goes_inside = False
-        st.switch_page("anatomy.py", query_params={})  # empty: widgets' own parameters cannot be kept
+        st.switch_page("anatomy.py", query_params={})  # not None: Streamlit cannot clear bound parameters
     kinds = view.kinds
 
     def chosen() -> None:
@@ -60,7 +60,7 @@ def player(
             session.page_is_stale |= picked and "parts" in data
             _take_step(sent)
             number = sent.get("number")
-            session.heard = number if isinstance(number, int) else 0
+            session.last_choice = number if isinstance(number, int) else 0
 
     def clicked() -> None:
         match sent_value(KEY, "cell"):
@@ -69,11 +69,13 @@ def player(
                 "head": [str(site), int(head)],
                 "point": [int(row), int(column)],
             }:
-                if known(view, kind, site, head) and on_cell is not None:
+                if has_head(view, kind, site, head) and on_cell is not None:
                     on_cell(kind, site, head, (row, column))
             case {"box": str(), "how": dict(how)} as sent:
                 session.box, session.goes_inside = Place.sent(sent), data.get("parts") != "model"
-                session.arranged = {name: how[name] for name in ARRANGED if isinstance(how.get(name), str)}
+                session.arranged = {
+                    name: how[name] for name in CHANGEABLE_SETTINGS if isinstance(how.get(name), str)
+                }
             case {"how": dict()}:
                 session.box = None
 
@@ -84,8 +86,8 @@ def player(
             "run": run.id,
             "ticket": ticket(run.id),
             "plotly": plotly(),
-            "seen": seen_of(view),
-            "heard": session.heard,
+            "seen": buttons_state(view),
+            "heard": session.last_choice,
             "mayFollow": ownership.may_follow(),
             "fileName": f"headlight-{view.stem}",
             "first": {
@@ -113,13 +115,13 @@ def changed() -> None:
 
 
 def stale() -> bool:
-    """Whether the whole page must be drawn again, such as after a change of state; reading it clears it."""
+    """Return whether the whole page must be drawn again, such as after a change of state; reset the flag."""
     was, session.page_is_stale = session.page_is_stale, False
     return was
 
 
-def known(view: RunView, kind: object, site: object, head: object) -> bool:
-    """Whether a model has this head, of this kind if one is named."""
+def has_head(view: RunView, kind: object, site: object, head: object) -> bool:
+    """Whether a model has this head and, if a kind is given, the head is of that kind."""
     frame = view.frame
     return (
         frame is not None
@@ -132,7 +134,7 @@ def known(view: RunView, kind: object, site: object, head: object) -> bool:
 
 
 def _take_choice(run: Watched, sent: dict[str, Any]) -> None:
-    """Take over word, kind, head and outline, as far as this run has them."""
+    """Store the word, kind, head, outline and clock that the browser sent, if this run has them."""
     view = run.view
     word, kind = sent.get("word"), sent.get("kind")
     if word in run.words:
@@ -141,7 +143,7 @@ def _take_choice(run: Watched, sent: dict[str, Any]) -> None:
         selection.choose_kind(kind)
     match sent.get("pinned"):
         case [str(site), int(head)]:
-            if known(view, None, site, head):
+            if has_head(view, None, site, head):
                 session.pinned = site, head
         case None:
             session.pinned = None
@@ -151,11 +153,11 @@ def _take_choice(run: Watched, sent: dict[str, Any]) -> None:
 
 
 def _take_step(sent: dict[str, Any]) -> None:
-    """Take over the step, whether the owner is followed, and whether a film is played."""
+    """Store the step, whether the owner is followed, and whether the recording is playing."""
     step = sent.get("step")
     if ownership.may_follow():
         session.follow = sent.get("follow") is True
-    if selection.follows():  # where the owner stands now, which may be another step than when this was sent
+    if selection.follows():  # the owner's step may have changed since this was sent
         session.playing = False
         return
     number = isinstance(step, int) and not isinstance(step, bool) and 0 <= step < selection.MOST_STEPS

@@ -22,7 +22,7 @@ _component = st.components.v2.component(
 
 
 def point_of(picture: Picture, sent: Any) -> tuple[int, int | tuple[int, int] | None] | None:
-    """Return the trace and the point of a click; None if there are none such. A browser can send anything."""
+    """Return the trace and the point of a click; None if they do not exist: a browser can send anything."""
     if not isinstance(sent, dict):
         return None
     number, point = sent.get("trace"), sent.get("point")
@@ -52,9 +52,9 @@ def live_figure(
     """Show a figure, and change it in place when its numbers change.
 
     Args:
-        key: of the element; it must stay the same from one run of the page to the next.
+        key: key of the element; it must stay the same in all reruns of the page.
         height: as CSS, such as "calc(100vh - 20rem)"; the font grows with it.
-        file_name: of the PNG that the figure's menu saves.
+        file_name: name of the PNG that the figure's menu saves.
         on_click: called with the index of the clicked trace, and of the point: (row, column) in a heatmap,
             None where no point was clicked.
     """

@@ -1,4 +1,4 @@
-"""A page whose pictures Python makes: it follows its run and the step that is chosen in the browser."""
+"""Redraw the figures that Python makes when the run, or the step chosen in the browser, changes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.errors import StreamlitInvalidLayoutContextError
 
-from pages.controls.words import holding
+from pages.controls.words import remember_boxes
 from pages.player import player, stale
 from pages.shared import selection
 from pages.shared.session import session
@@ -35,13 +35,14 @@ def following(
     whole page is run again.
 
     Args:
-        draw: draws all that moves, from one look at the run.
-        control: where the step control stands.
-        fixed: what the parts that are not drawn again depend on.
+        draw: draws everything that changes, from one view of the run.
+        control: the container of the step control.
+        fixed: returns the state of all other parts of the page; if it changes, the whole page is rerun.
         parts: what the player draws, "control" or "model".
-        picture: for the picture of the model: `only`, tables of an open attention; `how`, further requests.
+        picture: for the picture of the model: `only`, the tables of an open attention; `how`, parameters of
+            its requests.
     """
-    hold = holding()
+    restore = remember_boxes()
 
     def rest(view: RunView) -> tuple[object, ...]:
         return view.state, view.frame is None, view.interventions, selection.follows(), *fixed(view)
@@ -50,14 +51,14 @@ def following(
 
     @st.fragment
     def look() -> None:
-        hold()
+        restore()
         view = run.view
         if stale() or rest(view) != drawn_for:
             st.rerun()
         try:
             draw(view)
             selection.keep_in_link(word)
-            shown = selection.answered(view)
+            shown = selection.shown_step(view)
             with control:
                 opened = None if session.box is None else asdict(session.box)
                 player(run, view, word=word, parts=parts, answers=shown, opened=opened, picture=picture)

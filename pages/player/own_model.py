@@ -1,4 +1,4 @@
-"""The page Watch for a model of the user's own: what `Watch` records in their training loop."""
+"""The page Watch for an own model: what `Watch` records in the user's training loop."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _leave() -> None:
 
 
 def needs_our_model(title: str) -> None:
-    """Stop the page if a model of the user's own is on the screen: only its attention was recorded."""
+    """Stop the page if an own model is on the screen: only its attention was recorded."""
     run = selection.chosen_run()
     if run is None or run.view.own is None:
         return

@@ -1,1 +1,1 @@
-"""The runs of a visitor: to list, open, share and export them."""
+"""The runs of a visitor: listing, opening, sharing and exporting them."""

@@ -7,7 +7,7 @@ from pages.settings.presets import DEFAULT_PRESET, PRESETS
 from pages.shared.session import session
 from transformer.config import RunConfig
 from transformer.errors import InputError
-from transformer.interventions import NOTHING
+from transformer.interventions import NO_INTERVENTIONS
 from transformer.recording.view import IDLE
 from transformer.runs.demo import demo_run
 from transformer.runs.registry import REGISTRY
@@ -16,15 +16,15 @@ from transformer.storage.tokens import new_token
 from transformer.tasks import completed, task_of
 
 READY_SECONDS = 1.5
-"""A new model is on the screen within this time at most; a large one comes later by itself."""
+"""Longest wait of the page for a new model; a large model appears later by itself."""
 
 
 def draft(config: RunConfig | None = None, *, entry: str = "draft") -> Watched:
-    """The untrained model of the present settings, made anew when they change; its words are kept.
+    """Return the draft of the current settings; if they changed, build a new one that keeps the words.
 
     Args:
-        config: None where the present model stays; if there is none, the default preset's is made.
-        entry: name of the entry of the session that holds its id.
+        config: the settings; None keeps the current draft, or else builds that of the default preset.
+        entry: name of the session entry that holds the draft's id.
     """
     old = REGISTRY.get(getattr(session, entry))
     if old is not None and config in (None, old.config):
@@ -38,18 +38,18 @@ def draft(config: RunConfig | None = None, *, entry: str = "draft") -> Watched:
 
 
 def new_draft(config: RunConfig, old: Watched | None) -> Watched:
-    """An untrained model with the words of the run that it replaces, as far as they may be asked."""
+    """Build a draft with the words of the run that it replaces, if the settings accept them."""
     words = None if old is None else _askable(old, config) or None
     token = new_token()
     run = REGISTRY.draft(config, words, visitor=session.visitor.name, token=token)
-    keyring.hold(run.id, token)
-    if old is not None:  # torch is loaded, so this is soon; meanwhile the pictures keep their place
+    keyring.restore(run.id, token)
+    if old is not None:  # fast, because torch is loaded; the pictures keep their place until then
         run.ready.wait(READY_SECONDS)
     return run
 
 
 def _askable(old: Watched, config: RunConfig) -> tuple[str, ...]:
-    """The words of a run that these settings accept; none where their task is another."""
+    """The words of a run that these settings accept; none if the task differs."""
     task = task_of(config)
     if task.name != old.task.name:
         return ()
@@ -57,17 +57,17 @@ def _askable(old: Watched, config: RunConfig) -> tuple[str, ...]:
     for question in old.questions:
         try:
             words.append(task.question(question.text).text)
-        except InputError:  # too long now, or of a word that is not there any more
+        except InputError:  # too long now, or has a word that the task no longer has
             continue
     return tuple(words)
 
 
-def exhibited(run: Watched) -> Watched:
-    """The recording, as long as nothing has been done with an untrained model; or else the run itself.
+def recording_or_draft(run: Watched) -> Watched:
+    """Return the recording of this model, as long as a draft is untouched; otherwise return the run.
 
-    The model is built meanwhile, and whatever is pressed or typed is for it.
+    The draft is built meanwhile; all buttons and boxes act on the draft.
     """
-    touched = run.view.state != IDLE or run.view.interventions != NOTHING
+    touched = run.view.state != IDLE or run.view.interventions != NO_INTERVENTIONS
     if touched or run.id != session.draft:
         return run
     recording = demo_run()

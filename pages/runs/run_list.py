@@ -1,4 +1,4 @@
-"""The runs that a visitor knows, each one click away, and opening another from its file."""
+"""The list of runs that a visitor knows, and the upload of a run from its file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pages.controls.commands import await_effect
 from pages.runs import keyring
 from pages.settings.beginnings import fill
 from pages.shared import ownership, selection
-from pages.shared.plain import plain, refuse
+from pages.shared.plain import plain, show_error
 from pages.shared.session import session
 from pages.shared.wording import distinguishing_labels
 from transformer.errors import InputError
@@ -22,10 +22,10 @@ from transformer.runs.watched import Watched
 from transformer.storage.tokens import new_token
 from transformer.tasks.about import ABOUT
 
-MOST = 12
+MAX_LISTED = 12
 """Highest number of runs in the list, the newest first; older ones can be opened by their links."""
 SHOWS_ANOTHER_MODEL = "This page shows another model. To train your own, press Start on Watch."
-"""For the pages that have no Start button."""
+"""Notice on pages that have no Start button."""
 
 
 def parent_of(view: RunFacts) -> RunFacts | None:
@@ -42,13 +42,13 @@ def parent_of(view: RunFacts) -> RunFacts | None:
 
 
 def parents(view: RunFacts) -> Iterator[RunFacts]:
-    """The run that this one was started beside, that run's own, and so on, until one may not be seen."""
+    """The parent of a run, the parent's parent, and so on, as long as this visitor may see them."""
     while (parent := parent_of(view)) is not None:
         yield (view := parent)
 
 
 def known_runs(run: Watched | None) -> Iterator[RunFacts]:
-    """Runs that this visitor started or opened, and the runs that those were started beside; newest first.
+    """Runs that this visitor started or opened, and the parents of the current run; newest first.
 
     Other visitors' runs are not listed: a run is known by its link.
     """
@@ -63,7 +63,7 @@ def run_list(current: Watched) -> None:
     published = REGISTRY.library.published()
     remote_ids = {run.id for run in published.values()}
     own = (run for run in known_runs(current) if run.id not in remote_ids)
-    runs = list(islice(own, MOST))  # what is not listed is not read from disk either
+    runs = list(islice(own, MAX_LISTED))  # runs beyond the limit are not read from disk
     with st.sidebar, st.container(key="run_picker"):
         st.caption("Runs" if runs else "Runs: none yet")
         for run, label in zip(runs, labels(runs), strict=True):
@@ -84,7 +84,7 @@ def run_list(current: Watched) -> None:
                 "runs not viewed recently keep the weights of fewer steps. All maps are kept."
             )
         if REGISTRY.problem:
-            refuse(REGISTRY.problem)
+            show_error(REGISTRY.problem)
 
 
 def _button(label: str, run: RunFacts, current: Watched) -> None:
@@ -112,7 +112,7 @@ def _name(run: Watched) -> None:
     )
     of, problem = session.name_problem
     if of == run.id:
-        refuse(problem)
+        show_error(problem)
 
 
 def _named(id_: str) -> None:
@@ -161,7 +161,7 @@ def _open_run() -> None:
     most = min(REGISTRY.limits.upload_mb, int(st.get_option("server.maxUploadSize")))
     with st.popover("Open a run", icon=":material/folder_open:", width="stretch"):
         if session.open_problem:
-            refuse(session.open_problem)  # above the uploader: a low screen hides what is below
+            show_error(session.open_problem)  # above the uploader: a low screen hides what is below
         st.file_uploader(
             "A run saved as one file (ZIP)",
             type="zip",
@@ -184,12 +184,12 @@ def _opened() -> None:
     except InputError as error:
         session.open_problem = str(error)
         return
-    keyring.hold(run.id, token)
+    keyring.restore(run.id, token)
     selection.choose(run)
     fill(run)
 
 
-def lost_run(instead: str) -> None:
+def lost_run_notice(instead: str) -> None:
     """Say that the linked run is gone, until a run is started or opened."""
     with st.container(key="lost_run"):  # what comes below keeps its place in the page
         if session.lost_run:

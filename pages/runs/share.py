@@ -1,4 +1,4 @@
-"""Links to give away: this run, or these settings."""
+"""Links to share: to this run, or to these settings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def share(run: Watched, config: RunConfig | None, *, race: Watched | None = None
     """Draw both links in the sidebar.
 
     Args:
-        config: the present settings; None for a race, and for a model that a loop of the user's own trains.
+        config: the current settings; None for a race and for an own model.
         race: the other run of a race; one link opens both.
     """
     begun = REGISTRY.get(run.id) is not None and run.view.state != IDLE
@@ -53,8 +53,8 @@ def share(run: Watched, config: RunConfig | None, *, race: Watched | None = None
 
 
 def _settings(config: RunConfig) -> dict[str, str]:
-    """The parameters of a link for the settings that differ from its preset."""
-    begun = values_of(base_of(config))  # the page that opens the link fills in the same
+    """The link parameters of the settings that differ from their preset."""
+    begun = values_of(base_of(config))  # the page that opens the link starts from the same settings
     query = {key: str(value) for key, value in values_of(config).items() if value != begun[key]}
     own = values_of(PRESETS[DEFAULT_PRESET].config)
     named = ("recipe", "topology", "as_published")
@@ -82,7 +82,7 @@ def _code(link: str) -> str:
 
 
 def _beside(run: Watched) -> dict[str, str]:
-    """Ask the owner whether the link shows the runs before this one too, as far as they are theirs."""
+    """Draw a switch that adds this visitor's runs before this one to the link; return their parameter."""
     own = [parent.id for parent in parents(run.view) if keyring.token_of(parent.id)]
     if not own or not st.toggle(
         f"With the {len(own)} runs before it" if len(own) > 1 else "With the run before it",
@@ -99,5 +99,5 @@ def link(query: dict[str, str]) -> str:
     """The address of the page on the screen with this query."""
     scheme, host, path, *_ = urlsplit(st.context.url or "")
     if path.strip("/") == st.get_option("server.baseUrlPath").strip("/"):
-        path = f"{path.rstrip('/')}/"  # Streamlit omits this slash; a proxy may only forward what follows it
+        path = f"{path.rstrip('/')}/"  # Streamlit omits this slash; a proxy may forward only paths with it
     return urlunsplit((scheme, host, path, urlencode(query), ""))

@@ -1,4 +1,4 @@
-"""Take it away: everything of a run as files, in one menu. Each is made when it is asked for."""
+"""Take it away: a menu that exports a run as files. Each file is made when its button is pressed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def take_away(run: Watched, word: str) -> None:
         if view.frame is None or len(view.frames) < 2:
             st.caption("Nothing to take away yet; train first.")
             return
-        word = view.frame.probes[view.frame.row_of(word)].text  # only tracked words are recorded
+        word = view.frame.words[view.frame.row_of(word)].text  # only tracked words are recorded
         st.caption(
             f"This run so far, for “{plain(word)}” and the large head. Page, GIF and filmstrip state how "
             "many frames they hold."
@@ -90,7 +90,7 @@ def _file(what: str, run: Watched, on_screen: selection.OnScreen, word: str) -> 
         case "export_html":
             return html_page(view, word=word, site=site, head=head)
         case "export_gif":
-            from transformer.exports.film import film_gif  # brings Matplotlib, which no page waits for
+            from transformer.exports.film import film_gif  # imports Matplotlib, for which no page waits
 
             return film_gif(view, word=word, site=site, head=head)
         case "export_strip":

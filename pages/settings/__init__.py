@@ -1,1 +1,1 @@
-"""The settings in the sidebar, and where they begin."""
+"""The settings in the sidebar, and their initial values."""

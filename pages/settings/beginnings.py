@@ -1,4 +1,4 @@
-"""The settings to start from: a preset of the app's own, or a published recipe, in a topology."""
+"""The initial settings: one of the app's presets, or a published recipe in a topology."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from pages.own_data.in_use import own_data
-from pages.settings.form import SETS, Form
+from pages.settings.form import SETTING_OF_WIDGET, Form
 from pages.settings.presets import DEFAULT_PRESET, OF_TASK, PRESETS, SHORT
 from pages.settings.task_settings import task_choice
 from pages.shared.session import session
@@ -24,7 +24,7 @@ OWN = "default"
 def values_of(config: RunConfig) -> dict[str, Any]:
     """The values of the widgets for a configuration."""
     values = config.flat()
-    return {key: values[name] for key, name in SETS.items()} | {
+    return {key: values[name] for key, name in SETTING_OF_WIDGET.items()} | {
         "goal": next((name for name, share in GOALS.items() if share == config.train.goal), "99%"),
         "recipe": config.recipe if config.recipe in RECIPES else OWN,
         "as_published": config.published,
@@ -32,7 +32,7 @@ def values_of(config: RunConfig) -> dict[str, Any]:
 
 
 def base_of(config: RunConfig) -> RunConfig:
-    """The settings with which a configuration began, by its name."""
+    """The initial settings of a configuration, by the name of its preset or recipe."""
     if config.recipe in PRESETS:
         return PRESETS[config.recipe].config
     name = config.recipe if config.recipe in RECIPES else OWN
@@ -40,7 +40,7 @@ def base_of(config: RunConfig) -> RunConfig:
 
 
 def fill(run: Watched) -> None:
-    """Put the settings of a run into the widgets, before they are drawn; a user's own model has none."""
+    """Put the settings of a run into the widgets, before they are drawn; an own model has none."""
     if run.view.own is not None:
         return
     config = run.config
@@ -56,13 +56,13 @@ def fill_once(run: Watched | None) -> None:
 
 
 def _state(key: str, known: Any, otherwise: Any) -> Any:
-    """The value of a widget if it is a known choice, since a client may send anything."""
+    """The value of a widget if it is a known choice, else `otherwise`: a client may send anything."""
     value = st.session_state.get(key, st.query_params.get(key))
     return value if value in known else otherwise
 
 
 def default_settings() -> RunConfig:
-    """The settings that the boxes begin with: a preset of the app's own, or a recipe in a topology."""
+    """The initial settings of the widgets: one of the app's presets, or a recipe in a topology."""
     recipe = _state("recipe", RECIPES, OWN)
     topology = _state("topology", KINDS_OF, RECIPES[recipe].model.topology)
     preset = PRESETS[_state("preset", PRESETS, DEFAULT_PRESET)].config
@@ -98,7 +98,7 @@ def _topology_chosen() -> None:
 
 
 def task_chosen() -> None:
-    """With the sizes and the training that it needs, in the recipe and topology that are chosen."""
+    """Callback: fill in the sizes and training that the task needs, in the chosen recipe and topology."""
     task = _state("task", TASKS, "reverse")
     st.session_state["preset"] = OF_TASK[task]
     reset()
@@ -106,7 +106,7 @@ def task_chosen() -> None:
 
 
 def fill_defaults() -> None:
-    """On the first run of a session: what the link does not say follows from what it says."""
+    """On a session's first script run, derive the settings that the link omits from those that it names."""
     if "preset" not in st.session_state:
         for key, value in values_of(default_settings()).items():
             if key not in st.query_params or key == "task":
@@ -114,7 +114,7 @@ def fill_defaults() -> None:
 
 
 def preset_choice() -> None:
-    """Draw the presets that are offered at first sight, each with what it shows, and the chosen one."""
+    """Draw the main presets and the chosen one, each with what it shows."""
     chosen = _state("preset", PRESETS, DEFAULT_PRESET)
     offered = [*SHORT, *([chosen] if chosen not in SHORT else [])]
     st.session_state["preset_short"] = chosen
@@ -134,7 +134,7 @@ def _short_preset_chosen() -> None:
 
 
 def draw_beginnings(form: Form) -> None:
-    """Draw all presets, recipe, task and topology."""
+    """Draw the choices of preset, task, recipe and topology."""
     st.selectbox(
         "Preset",
         list(PRESETS),

@@ -11,7 +11,7 @@ from transformer.size import parameter_count, training_bytes
 from transformer.tasks import completed
 
 TALK_SECONDS = 180.0
-"""The longest wait for a picture in a live talk."""
+"""Longest training time that suits a live talk."""
 BUILT_AT_ONCE = 3_000_000
 """Most parameters of a model that is shown as soon as it is chosen; a larger one is built at Start."""
 
@@ -22,7 +22,7 @@ def expected(config: RunConfig | None, pace: float | None = None) -> tuple[str, 
     The speed is known for CPUs only, and the number of steps to the goal for presets only.
 
     Args:
-        pace: in steps per second, which may be raised at any time; None: as fast as this machine can.
+        pace: in steps per second, which the owner may raise at any time; None: full pace.
     """
     speed = calibration.speed()
     if config is None or speed is None or config.device not in speed.devices:
@@ -42,7 +42,7 @@ def expected(config: RunConfig | None, pace: float | None = None) -> tuple[str, 
 
 
 def _same(config: RunConfig, preset: RunConfig) -> bool:
-    """Whether it learns as the preset does: the seed and where it is computed make little difference."""
+    """Whether a configuration learns like the preset: seed, device and threads make little difference."""
     return replace(config, seed=preset.seed, device=preset.device, threads=preset.threads) == preset
 
 
@@ -57,14 +57,14 @@ def _rounded(seconds: float) -> str:
 
 
 def at_once(config: RunConfig | None) -> RunConfig | None:
-    """The configuration, where its untrained model is small enough to be shown before Start is pressed."""
+    """The configuration if its untrained model is small enough to be shown before Start; else None."""
     if config is None or parameter_count(completed(config).model) > BUILT_AT_ONCE:
         return None
     return config
 
 
 def model_size(config: RunConfig) -> str:
-    """In words: parameters, memory, and how often a finite training set is seen."""
+    """Describe the parameters, the memory, and the number of epochs over a finite training set."""
     full = completed(config)
     said = f"{parameter_count(full.model):,} parameters, about {_bytes(training_bytes(full))} to train"
     if at_once(config) is None:

@@ -11,12 +11,12 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from pages.shared import ownership
-from pages.shared.plain import plain, refuse
+from pages.shared.plain import plain, show_error
 from pages.shared.wording import in_words
 from transformer.config import RunConfig
 from transformer.errors import InputError
 
-SETS = {
+SETTING_OF_WIDGET = {
     "layers_encoder": "n_encoder_layers",
     "layers_decoder": "n_decoder_layers",
     "heads": "n_heads",
@@ -62,7 +62,7 @@ class Form:
         """
         if isinstance(step, int):
             _drop_infinite(key)
-        said = text.format(limits=RunConfig.limit_of(SETS[key]))
+        said = text.format(limits=RunConfig.limit_of(SETTING_OF_WIDGET[key]))
         shown = at.number_input(
             self._marked(key, label), value=self._begun[key], step=step, **_of(key, said), **more
         )
@@ -87,15 +87,15 @@ class Form:
         self._placeless = []
 
     def _note(self, key: str, value: Any) -> None:
-        self.values[SETS[key]] = value
-        self._placeless.append(SETS[key])
+        self.values[SETTING_OF_WIDGET[key]] = value
+        self._placeless.append(SETTING_OF_WIDGET[key])
 
-    def refuse(self, problem: InputError) -> None:
+    def show_error(self, problem: InputError) -> None:
         """Show why the settings cannot be used; a file that is not uploaded yet is not shown as an error."""
         absent = any(self.values.get(name, "") is None for name in ("pairs", "tokenizer_file"))
         with self.places.get(problem.field or "", st.sidebar):
             if not absent:
-                refuse(in_words(str(problem)))
+                show_error(in_words(str(problem)))
             elif ownership.only_watches():
                 st.info(
                     "This run learns its owner's own pairs, which are not shared. Upload your own on the "

@@ -1,4 +1,4 @@
-"""Settings that work, to begin with: each has a name and a sentence on what to look for."""
+"""Presets: settings that work, each with a name and a sentence on what to look for."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Preset:
 
     config: RunConfig
     shows: str
-    """A few words on what it shows."""
+    """A few words on what the run shows."""
     look_for: str
-    """The same in a sentence, for the untrained model."""
+    """A sentence on what to look for, shown with the untrained model."""
     reaches: int | None = None
-    """The step at which it usually meets its goal, by the benchmarks; none: unknown."""
+    """The step at which the run usually meets its goal, by the benchmarks; None if unknown."""
 
 
 _DEFAULT = RECIPES["default"].small
@@ -135,13 +135,13 @@ PRESETS = {
 }
 DEFAULT_PRESET = "Reverse words"
 SHORT = (DEFAULT_PRESET, "English to Italian", "Chinese to English")
-"""Presets that are offered at first sight."""
+"""Presets that are shown without opening All settings."""
 OF_TASK = {"reverse": DEFAULT_PRESET} | {
     preset.config.train.task: name
     for name, preset in PRESETS.items()
     if preset.config.train.task != "reverse"
 }
-"""Task to the preset that begins it."""
+"""Maps each task to its preset."""
 
 _TOPOLOGIES = {
     ENCODER_ONLY.recipe: "One stack reads the word and writes in its place. Its self-attention turns "

@@ -11,7 +11,7 @@ from transformer.recipes import RECIPES
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedRace:
-    """Two configurations, and what they show; `benchmarks/races.py` measures whether they do."""
+    """Two configurations, and what they show; `benchmarks/races.py` measures whether it holds."""
 
     look_for: str
     left: RunConfig

@@ -14,7 +14,7 @@ from pages.settings.beginnings import (
     values_of,
 )
 from pages.settings.expected import model_size
-from pages.settings.form import SETS, Form, differs
+from pages.settings.form import SETTING_OF_WIDGET, Form, differs
 from pages.settings.task_settings import task_settings, tokenizer_settings
 from pages.shared.session import session
 from transformer.config import DEVICES, PRECISIONS, RunConfig
@@ -25,7 +25,7 @@ from transformer.runs.registry import REGISTRY
 from transformer.tasks import completed
 
 _IN_SIGHT = ("n_encoder_layers", "n_decoder_layers", "n_heads", "d_model")
-"""Settings whose widgets are never folded."""
+"""Settings whose widgets are always visible."""
 
 
 def settings() -> RunConfig | None:
@@ -71,7 +71,7 @@ def settings() -> RunConfig | None:
         config = None
         if problem.field not in _IN_SIGHT:  # its widget may be folded away
             form.places[problem.field or ""] = problems
-        form.refuse(problem)
+        form.show_error(problem)
     size.caption(model_size(config) if config else "")
     session.settings = config
     return config
@@ -80,7 +80,7 @@ def settings() -> RunConfig | None:
 def _all_settings() -> str:
     """The title of the folded settings, with the number of those that differ from the preset."""
     begun = values_of(default_settings())
-    n = sum(differs(key, begun[key]) for key in SETS)
+    n = sum(differs(key, begun[key]) for key in SETTING_OF_WIDGET)
     return "All settings" if not n else f"All settings: **{n} changed**"
 
 

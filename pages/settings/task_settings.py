@@ -1,4 +1,4 @@
-"""The widgets of the task and of its own settings, on Watch and on Your data alike."""
+"""The widgets of the task and its settings, shared by Watch and Your data."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def task_choice(on_change: Callable[[], None]) -> str:
 
 
 def task_settings(form: Form) -> None:
-    """Draw the settings that belong to the task alone."""
+    """Draw the settings that only this task has."""
     task = form.values["task"]
     if task in LETTER_TASKS:
         form.number(
@@ -60,7 +60,7 @@ def task_settings(form: Form) -> None:
 
 
 def tokenizer_settings(form: Form) -> None:
-    """Draw how text becomes tokens."""
+    """Draw the settings of the tokenizers."""
     form.choice(
         "tokenizer_kind",
         "Tokens",
@@ -92,7 +92,7 @@ def tokenizer_settings(form: Form) -> None:
 
 def _patterns(task: str) -> tuple[str, ...] | None:
     known, key = PATTERNS[task], f"patterns_{task}"
-    # Written and not only read: on the first run of another page the new widget would not find the old one's.
+    # Assign the value: on the first run of another page, the new widget does not find the old widget's value.
     st.session_state[key] = [name for name in st.session_state.get(key, ()) if name in known]
     chosen = st.multiselect(
         "Sentence patterns",

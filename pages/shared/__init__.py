@@ -1,1 +1,1 @@
-"""The basis of every page: the selection, words, style."""
+"""Code that all pages share: session, selection, ownership, wording, style."""

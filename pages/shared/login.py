@@ -1,4 +1,4 @@
-"""Access: open to everybody, unless the server asks for a login or a proxy in front of it does."""
+"""Access: open to all, unless the server or a proxy in front of it requires a login."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import streamlit as st
 
 
 def login() -> None:
-    """Ask for the login if the server requires one: nothing is shown before it, then the visitor's name.
+    """If the server requires a login, show only that until the visitor has logged in, then their name.
 
     An `[auth]` section of the secrets file asks for login by OpenID Connect; `server.trustedUserHeaders`
     names headers in which a proxy passes on the visitor's name.
@@ -28,7 +28,7 @@ def login() -> None:
 
 
 def _offer() -> None:
-    """A button for each provider that the secrets file names, or for its only one."""
+    """Draw a button for each provider that the secrets file names, or one for a single unnamed provider."""
     st.title("Headlight")
     st.markdown("Log in to use this server.")
     section = st.secrets["auth"]

@@ -1,4 +1,4 @@
-"""Whose run it is: what this visitor may do with it."""
+"""Ownership of runs: what this visitor may do with a run."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from transformer.runs.watched import Watched
 
 
 def owns(run: Watched) -> bool:
-    """Whether this visitor commands a run: never one that is trained elsewhere, or replayed."""
+    """Whether this visitor may command a run; never true of a run that is trained elsewhere or replayed."""
     return isinstance(run, Run) and REGISTRY.owners.is_owner(run.id, keyring.token_of(run.id))
 
 
 def command(run: Watched) -> Run:
-    """A run to command.
+    """Return the run as one that can be commanded.
 
     Raises:
-        InputError: it is another visitor's, or trained elsewhere.
+        InputError: the run is another visitor's, or trained elsewhere.
     """
     commanded = REGISTRY.control(run.id, keyring.token_of(run.id))
-    commanded.visitor = commanded.visitor or session.visitor.name  # one from disk counts as whose it is now
+    commanded.visitor = commanded.visitor or session.visitor.name  # a run from disk counts for this visitor
     return commanded
 
 
 def only_watches() -> bool:
-    """Whether the run on the screen is not this visitor's to command."""
+    """Whether this visitor can only watch the run on the screen."""
     id_ = session.run
     return id_ is not None and not REGISTRY.owners.is_owner(id_, keyring.token_of(id_))
 
 
 def may_follow() -> bool:
-    """Whether another visitor owns it, whose step can be shown; a run of another process has no owner."""
+    """Whether the run on the screen has another owner to follow; a run of another process has no owner."""
     return only_watches() and REGISTRY.owners.is_owned(session.run)

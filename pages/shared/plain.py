@@ -15,15 +15,15 @@ def plain(text: str) -> str:
     return _PUNCTUATION.sub(r"\\\1", text)
 
 
-def refuse(message: object) -> None:
+def show_error(message: object) -> None:
     """Show an error message, which may quote what was typed."""
     st.error(plain(str(message)), width="stretch")
 
 
-def refuse_in(place: DeltaGenerator, message: str) -> None:
-    """Show the message as an error in this place of the page; an empty one clears the place."""
+def show_error_in(place: DeltaGenerator, message: str) -> None:
+    """Show an error message in this container; an empty message clears the container."""
     with place:
         if message:
-            refuse(message)
+            show_error(message)
         else:
             st.markdown("")

@@ -1,4 +1,4 @@
-"""The selection of a visitor: run, step, word, kind of map, head. One for all pages, kept in the link."""
+"""The selection of a visitor: run, step, word, kind and head; shared by all pages and kept in the link."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import streamlit as st
 
 from pages.runs import keyring
 from pages.shared import ownership
-from pages.shared.session import OnScreen, came_back, read_link, session, stand_as_linked
+from pages.shared.session import OnScreen, came_back, read_link, session, show_linked_place
 from transformer.config import KINDS_OF
 from transformer.insight.names import is_ours
 from transformer.recording.frame import Frame
@@ -19,16 +19,16 @@ from transformer.runs.watched import Watched
 BESIDE, MOST_BESIDE = "with", 12
 """Parameter of a link that shows earlier runs too, and how many of them are looked up."""
 MOST_STEPS = 10**9
-"""No step is as late: a visitor can send any number."""
+"""Upper bound of step numbers: a visitor can send any number."""
 
 
 def chosen_run() -> Watched | None:
-    """The run that the link or this session names, if it is still there; puts it back into the link."""
+    """Return the run that the link or this session names, if it still exists, and put it into the link."""
     asked = named_in_link("run") or session.run
     run = REGISTRY.get(asked)
-    if token := st.query_params.get("owner"):  # to this session and browser, and into no link that is copied
+    if token := st.query_params.get("owner"):  # keep it in session and browser, not in copied links
         del st.query_params["owner"]
-        keyring.hold(asked or "", token)
+        keyring.restore(asked or "", token)
     if asked and run is None:
         session.lost_run, session.run = True, None
         st.query_params.pop("run", None)
@@ -40,24 +40,24 @@ def chosen_run() -> Watched | None:
         choose(run)
         kept, frame = session.pinned, run.view.frame
         if kept and frame and not is_ours(kept[0]) and kept[0] not in frame.axes:
-            session.pinned = None  # it belongs to another model of a user's own, or to none
+            session.pinned = None  # a head of another own model, or of none
     if came_back():
-        stand_as_linked()
+        show_linked_place()
     return run
 
 
 def named_in_link(name: str) -> str | None:
-    """The run that the link names.
+    """The id of the run that the link names.
 
     A request that the browser sends before it has received the link of a newly chosen run still names the
     previous run; that name counts only if Back or Forward led to it.
     """
     named = st.query_params.get(name)
-    return None if named in session.left and not came_back() else named
+    return None if named in session.previous_runs and not came_back() else named
 
 
 def _note_beside() -> None:
-    """Earlier runs that the owner's link shows too: named by their ids, which cannot be guessed."""
+    """Note the earlier runs that the owner's link shows too, named by their unguessable ids."""
     named = st.query_params.get(BESIDE)
     if named is None or named == session.beside:
         return
@@ -67,14 +67,14 @@ def _note_beside() -> None:
 
 
 def choose(run: Watched) -> None:
-    """Look at this run from now on."""
+    """Select this run on all pages."""
     if run.id not in session.known_runs:
         session.known_runs.append(run.id)
     other = session.run not in (None, run.id)
     if other:
-        session.left = session.run, session.race
+        session.previous_runs = session.run, session.race
         _stand(None)  # another run has other steps
-        session.problem = session.word_problem = None  # what was asked before is not asked of it
+        session.problem = session.word_problem = None  # these concern the previous run
         session.race = None
     session.run, session.lost_run = run.id, False
     if st.query_params.get("run") != run.id:
@@ -84,17 +84,17 @@ def choose(run: Watched) -> None:
 
 
 def follows() -> bool:
-    """Whether the screen stands where the run's owner stands: a link with a step shows that step."""
+    """Whether the screen shows the step of the run's owner; a link with a step shows that step instead."""
     return ownership.may_follow() and session.follow
 
 
 def step() -> int | None:
-    """The step at which the screen stands; None where it follows the run (LIVE)."""
+    """The step on the screen; None if the screen follows the run (LIVE)."""
     return REGISTRY.owners.shown(session.run) if follows() else session.at_step
 
 
 def look_at(step: int | None) -> None:
-    """Stand at this step from now on (REVIEW), or follow the run (LIVE): the owner's followers too."""
+    """Show this step (REVIEW), or follow the run (LIVE) if None; the owner's followers see the same."""
     if follows():
         session.follow = False
     _stand(step)
@@ -109,14 +109,14 @@ def _stand(step: int | None) -> None:
 def shown_frame(view: RunView) -> Frame | None:
     """The frame that every panel shows: the nearest to the chosen step, or the newest.
 
-    Once chosen it stays, even where the run thins its past meanwhile: what is reviewed never moves by itself.
+    Once chosen, the frame stays even if the run thins its past: a reviewed step never moves by itself.
     """
     at = step()
     if at is None:
         return view.frame
     chosen, frame = session.reviewed
     if chosen == (view.id, at) and frame is not None and at <= view.step:
-        if frame.step in view.frames.steps:  # recorded anew where a word was asked, or something taken away
+        if frame.step in view.frames.steps:  # may be re-recorded, with a new word or intervention
             frame = view.frames.of_step(frame.step)
     else:
         frame = view.frame_at(at)
@@ -124,8 +124,8 @@ def shown_frame(view: RunView) -> Frame | None:
     return frame
 
 
-def answered(view: RunView) -> int | None:
-    """The step that the page shows now: the chosen one, or the newest of a followed run, if there is one."""
+def shown_step(view: RunView) -> int | None:
+    """The step on the page: the chosen one, or at LIVE the newest; None if there is none."""
     at = step()
     return at if at is not None or view.frame is None else view.frame.step
 
@@ -134,14 +134,14 @@ def kind(view: RunView, opens_on: str | None = None) -> str:
     """The kind of attention that is shown: the one that was chosen, on any page or in the link.
 
     Args:
-        opens_on: what the page shows as long as none has been chosen; by default the model's first kind.
+        opens_on: the kind that the page shows until one is chosen; by default the model's first kind.
     """
     if session.kind is None and st.query_params.get("kind") in (*sum(KINDS_OF.values(), ()), *view.kinds):
         choose_kind(st.query_params["kind"])
     if session.kind_chosen and session.kind in view.kinds:
         return session.kind
     default = opens_on if opens_on in view.kinds else view.kinds[0]
-    if session.kind != default:  # a widget's own state may be read at any time, but not written
+    if session.kind != default:  # write only if needed: the state of a drawn widget is read-only
         session.kind = default
     return default
 
@@ -152,19 +152,19 @@ def choose_kind(name: str) -> None:
 
 
 def head(frame: Frame, sites: Sequence[str]) -> tuple[str, int]:
-    """(site, head) that is shown large: the one that was clicked, or the one with the clearest pattern."""
+    """(site, head) that is shown large: the pinned head, or the clearest one."""
     return large_head(frame, sites, session.pinned)
 
 
 def large_head(frame: Frame, sites: Sequence[str], kept: tuple[str, int] | None) -> tuple[str, int]:
-    """The same for a head that is to be kept, if this model has it; for code without a session."""
+    """Like `head`, with `kept` as the pinned head, if this model has it; for code without a session."""
     if kept and kept[0] in sites and 0 <= kept[1] < len(frame.head_scores[kept[0]]["entropy"]):
         return kept
     return frame.clearest if frame.clearest[0] in sites else (sites[-1], 0)
 
 
 def on_screen() -> OnScreen:
-    """The same object for the whole session; the refreshing part of a page keeps it up to date."""
+    """Update and return the session's `OnScreen`, always the same object: downloads use its newest state."""
     now = session.on_screen
     now.step, now.kind, now.pinned, now.word = step(), session.kind, session.pinned, session.word
     return now
@@ -174,12 +174,12 @@ def keep_in_link(word: str | None = None) -> None:
     """Put the selection into the link, which navigation empties.
 
     Args:
-        word: the page's own where it need not be a probe; by default the probe that is chosen.
+        word: the page's own word, if it need not be tracked; by default the chosen tracked word.
     """
     on_screen()
     kept = session.pinned
     if session.playing:
-        at = st.query_params.get("step")  # each change is one more page for the Back button to leave
+        at = st.query_params.get("step")  # unchanged: each change adds an entry to the history
     else:
         at = None if follows() else step()
     parts = {

@@ -18,9 +18,9 @@ from transformer.storage.own_data import OwnData
 
 Value = TypeVar("Value")
 LINKED = ("run", "with", "race", "clock", "step", "word", "kind", "head", "box")
-"""Parameters of an address that name what is looked at."""
+"""Link parameters that name the selection."""
 DRAFTS = ("draft", "left_draft", "right_draft")
-"""Entries that name untrained models."""
+"""Entries that hold the ids of drafts."""
 
 
 class Entry(Generic[Value]):
@@ -29,8 +29,7 @@ class Entry(Generic[Value]):
     def __init__(self, default: Value | Callable[[], Value] | None = None) -> None:
         """
         Args:
-            default: the value until one is written, or a function whose result is written at the first
-                reading.
+            default: the value until one is written, or a function whose result is written at the first read.
         """
         self._default = default
 
@@ -68,23 +67,23 @@ def _head_of_link() -> tuple[str, int] | None:
 
 @dataclass(frozen=True)
 class Place:
-    """A box of the picture of the model, and perhaps a cell of one of its tables; all counted from 0."""
+    """A box of the picture of the model, and perhaps a cell of one of its tables; indices start at 0."""
 
     box: str
-    """Such as decoder.1.cross or encoder.embedding."""
+    """Name of the box, such as decoder.1.cross or encoder.embedding."""
     head: int = 0
     table: str | None = None
     row: int = 0
     column: int = 0
 
     def __str__(self) -> str:
-        """As a link names it."""
+        """The place as a link parameter."""
         numbers = (self.head, self.row, self.column) if self.table else (self.head,)
         return "~".join([self.box, *map(str, numbers), *filter(None, [self.table])])
 
     @classmethod
     def of_link(cls) -> Place | None:
-        """The one that the address names."""
+        """The place that the link names; None if there is none."""
         match re.fullmatch(
             r"([a-z_.\d]{1,40})~(\d{1,4})(?:~(\d{1,5})~(\d{1,5})~([a-z]{1,20}))?",
             st.query_params.get("box", ""),
@@ -110,25 +109,25 @@ class Session:
     page = Entry[str | None]()
     """Title of the page that was drawn last."""
     came_from = Entry("")
-    """Path in the address of the last page that was not Stories; Watch has none."""
+    """Path of the last page that was not Stories; empty for Watch."""
     settings_filled = Entry(False)
     """Whether the widgets have been filled with the settings of the run that the link names, if any."""
 
     settings = Entry[RunConfig | None]()
-    """As they stood where they were drawn last; None where they cannot be used."""
+    """The settings as last drawn; None if they are invalid."""
 
     # Runs
     run = Entry[str | None]()
-    """Id of the run that is looked at."""
-    left = Entry[tuple[str | None, ...]](())
-    """Ids of the run that was looked at before, and of the right run of its race."""
+    """Id of the run on the screen."""
+    previous_runs = Entry[tuple[str | None, ...]](())
+    """Ids of the previous run and of the right run of its race."""
     draft = Entry[str | None]()
     """Id of the untrained model of the settings on the screen."""
     left_draft = Entry[str | None]()
     right_draft = Entry[str | None]()
     """Ids of the untrained models of a prepared race."""
     race = Entry[str | None]()
-    """Id of the right run of the race, whose left run is the one that is looked at."""
+    """Id of the right run of the race; `run` is the left one."""
     prepared = Entry[str | None]()
     """Name of the prepared race that was chosen last."""
     clock = Entry(lambda: "seconds" if st.query_params.get("clock") == "seconds" else "steps")
@@ -136,19 +135,19 @@ class Session:
     lost_run = Entry(False)
     """Whether the run that the link names is gone."""
     known_runs = Entry[list[str]](list)
-    """Ids of runs that were opened, or beside which some were started; the oldest first."""
+    """Ids of the runs that were opened and of their parents; the oldest first."""
     beside = Entry[str | None]()
-    """Earlier runs that the link shows too, as it names them."""
+    """Ids of the earlier runs that the link shows too, joined by commas."""
     visitor = Entry[Visitor](Visitor)
     """This session, whose runs are counted together."""
     tokens = Entry[dict[str, str]](dict)
     """Id to token of the runs that this session may command; the oldest first."""
     keys_told = Entry(False)
-    """Whether the browser has sent what it keeps."""
+    """Whether the browser has sent its stored tokens."""
     own_data = Entry[OwnData | None]()
-    """Pairs and tokenizer of the visitor's own."""
+    """The visitor's own pairs and tokenizer."""
     own_data_name = Entry("")
-    """The name under which the browser finds them again."""
+    """The name under which the server keeps them; the browser stores the name."""
 
     # Stories
     cast = Entry[dict[str, str]](dict)
@@ -156,13 +155,13 @@ class Session:
     own_story = Entry("")
     """The file of the visitor's own story."""
 
-    # What is looked at
+    # Selection
     at_step = Entry[int | None](_step_of_link)
     """The step on the screen; None where it follows the run."""
     follow = Entry(lambda: "step" not in st.query_params)
     """Whether the step on the screen follows the run's owner, if that is another visitor."""
     playing = Entry(False)
-    """Whether a film is played, so that the step changes by itself."""
+    """Whether the recording is playing, so that the step changes by itself."""
     reviewed = Entry[tuple[object, Frame | None]]((None, None))
     """The run and step that were asked for, and the frame found for them."""
     word = Entry[str | None]()
@@ -173,7 +172,7 @@ class Session:
     kind_chosen = Entry(False)
     """Whether the visitor chose the kind; otherwise each page opens on its own default."""
     pinned = Entry[tuple[str, int] | None](_head_of_link)
-    """(site, head) that was clicked to be kept large, here or in the link; the run may not have it."""
+    """(site, head) that is kept large, by a click or by the link; the run may not have it."""
     outline = Entry(False)
     """Whether the cells that matter are outlined in the large map."""
     box = Entry[Place | None](Place.of_link)
@@ -181,17 +180,17 @@ class Session:
     goes_inside = Entry(False)
     """Whether a head was clicked on another page, so that Look inside opens next."""
     arranged = Entry[dict[str, str]](dict)
-    """Parts of the model that are arranged otherwise in its picture than they were in training."""
+    """Parts of the model that its picture arranges differently than training did."""
     on_screen = Entry[OnScreen](OnScreen)
-    """All of this as it was last drawn."""
-    heard = Entry(0)
+    """Word, kind, head and step as last drawn."""
+    last_choice = Entry(0)
     """Number of the newest choice that the player has sent."""
     page_is_stale = Entry(False)
     """Whether the whole page must be drawn again, because a message to one part changes the rest."""
 
-    # What is asked for, and why it could not be done
-    asked = Entry[dict[str, Any]](dict)
-    """Requests of callbacks that no page has carried out yet, the newest last: see `ask` and `take`."""
+    # Requests and errors
+    requests = Entry[dict[str, Any]](dict)
+    """Requests of callbacks that no page has carried out yet, the newest last: see `request`."""
     masks_wanted = Entry[tuple[str | None, dict[str, bool]]]((None, {}))
     """(run, masks) as the switches show them until the run has applied them."""
     problem = Entry[str | None]()
@@ -207,27 +206,27 @@ class Session:
 session = Session()
 
 
-def ask(what: str, value: object = None) -> None:
-    """Callback: note what a button or box asks for, where only the page can do it; it does so with `take`.
+def request(what: str, value: object = None) -> None:
+    """Callback: store a request that only the page can carry out, with `take_requests`.
 
     A callback knows only the page as it was last drawn: settings, run or word may have changed since.
     """
-    asked = session.asked
-    asked.pop(what, None)
-    asked[what] = value
+    requests = session.requests
+    requests.pop(what, None)
+    requests[what] = value
     session.problem = session.word_problem = None
 
 
-def take(*what: str) -> Iterator[tuple[str, Any]]:
-    """Take up what has been asked for of these kinds, one after the other, in order.
+def take_requests(*what: str) -> Iterator[tuple[str, Any]]:
+    """Yield the requests of these kinds in order, as (kind, value); remove each once it is carried out.
 
-    Streamlit may interrupt the script wherever the session is read or written, to run it again. So a request
-    is removed only after it has been carried out: the next run of the script repeats an interrupted one.
+    Streamlit may interrupt the script wherever the session is read or written, to run it again. An
+    interrupted request is therefore not removed, and the next run of the script repeats it.
     """
-    asked = session.asked
-    for name in [name for name in asked if name in what]:
-        yield name, asked[name]
-        asked.pop(name, None)
+    requests = session.requests
+    for name in [name for name in requests if name in what]:
+        yield name, requests[name]
+        requests.pop(name, None)
 
 
 def came_back() -> bool:
@@ -237,13 +236,13 @@ def came_back() -> bool:
 
 
 def read_link() -> None:
-    """Read all that the address names as the session begins: after a click the address may name less."""
+    """Read all entries that the link sets at the start of a session: a click may remove its parameters."""
     for name in ("clock", "at_step", "follow", "pinned", "box"):
         getattr(session, name)
 
 
-def stand_as_linked() -> None:
-    """Look at what the address names, whatever was looked at before."""
+def show_linked_place() -> None:
+    """Replace the selection with that of the link."""
     session.at_step, session.pinned, session.playing = _step_of_link(), _head_of_link(), False
     session.follow = session.at_step is None
     session.word = st.query_params.get("word")

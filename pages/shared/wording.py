@@ -11,9 +11,9 @@ from transformer.runs.watched import Watched
 from transformer.tasks.about import ABOUT
 
 MOST_CHANGED = 4
-"""Changed settings that are named: more would not fit in two lines."""
+"""Most changed settings that are named; more would not fit in two lines."""
 MOST_NAMED = 4
-"""Settings that distinguish runs in the list: more would not fit."""
+"""Most settings that distinguish runs in the list; more would not fit."""
 SETTING_NAMES = {
     "n_encoder_layers": "encoder layers",
     "n_decoder_layers": "decoder layers",
@@ -42,7 +42,7 @@ SETTING_NAMES = {
         *("patterns", "adjectives", "pairs", "precision", "threads", "positions"),
     )
 }
-"""Settings that users choose, by the names that their widgets have."""
+"""Maps each setting that users choose to the name on its widget."""
 _NAMED = re.compile(rf"\b({'|'.join(SETTING_NAMES)})=")
 
 
@@ -52,12 +52,12 @@ def changed(run: Watched, config: RunConfig | None) -> dict[str, tuple[Any, Any]
         return {}
     changes = differing_settings(run.config, config)
     if config.train.learning_rate == run.view.learning_rate:
-        changes.pop("learning_rate", None)  # it has been taken over in mid-run
+        changes.pop("learning_rate", None)  # the run already trains with it
     return changes
 
 
 def differing_settings(one: RunConfig, other: RunConfig) -> dict[str, tuple[Any, Any]]:
-    """Settings that differ, without the preset's name and what follows from another setting."""
+    """Settings that differ, except the preset's name and settings that follow from another."""
     changes = one.differences(other)
     follow = {"recipe", "published", "max_len", "src_vocab_size", "tgt_vocab_size"}
     if "d_model" in changes:
@@ -66,7 +66,7 @@ def differing_settings(one: RunConfig, other: RunConfig) -> dict[str, tuple[Any,
 
 
 def distinguishing_labels(configs: Sequence[RunConfig]) -> list[str]:
-    """For each run, the settings in which they differ, except the task, which its name gives; or its seed."""
+    """For each run, the settings that differ, or else its seed; the task is in the run's name already."""
     changes = [differing_settings(configs[0], config) for config in configs]
     first = {name: before for change in changes for name, (before, _) in change.items()}
     named = [name for name in first if name in SETTING_NAMES and name not in ("task", "pairs")][:MOST_NAMED]
@@ -93,13 +93,13 @@ def differences(changes: dict[str, tuple[Any, Any]], most: int = MOST_CHANGED) -
 
 
 def format_value(name: str, value: Any) -> str:
-    """The value of a setting as the widgets have it."""
+    """The value of a setting as its widget shows it."""
     if name == "pairs":
         return "none" if value is None else "your own"
     if name == "task":
         return ABOUT[value].name
     if name == "causal_mask" and value is None:
-        return "on"  # as the topology has it: a stack that reads alone has no future to hide
+        return "on"  # None: on in a decoder; an encoder-only model has no later tokens to hide
     if name == "goal" and value is not None:
         return f"{100 * value:g}%"
     if name == "score_scale":
@@ -112,7 +112,7 @@ def format_value(name: str, value: Any) -> str:
 
 
 def in_words(problem: str) -> str:
-    """The mistake in a setting, named as its widget: "Width: 7 cannot be split"."""
+    """An error message with the widget's name of each setting: "Width: 7 cannot be split"."""
 
     def named(found: re.Match[str]) -> str:
         name = SETTING_NAMES[found[1]]

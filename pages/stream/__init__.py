@@ -1,1 +1,1 @@
-"""The routes that the server has beside the pages."""
+"""The server's routes in addition to the pages."""

@@ -1,4 +1,4 @@
-"""One run that is being watched: the data sent to its viewers is made once and shared by all of them."""
+"""The data that the viewers of one run receive, made once and shared by all of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 from typing import Any, NamedTuple, TypeVar
 
 from pages.settings.presets import look_for
-from pages.stream.hidden import Hides, hides_word, visible, without_rows
+from pages.stream.hidden import HiddenParts, hides_word, visible, without_rows
 from transformer.insight.names import short_head_name
 from transformer.player.chunks import encoded, name_of
 from transformer.player.index import Index
@@ -40,7 +40,7 @@ K, V = TypeVar("K"), TypeVar("V")
 
 
 class Now(NamedTuple):
-    """What one look at a run found: all fields belong to the same moment, even if another look follows."""
+    """The result of one look at a run: all fields are from the same look, even if another look follows."""
 
     view: RunView
     at: int = -1
@@ -48,11 +48,11 @@ class Now(NamedTuple):
     said: bytes = b"{}"
     """The line with state, speed and sentences, the same for all viewers."""
     counted: int = 0
-    """Number of lines so far that differed from the line before."""
+    """How often the line has changed so far."""
     version: int = 0
     """Version of the index that the line describes."""
     news: bytes = b"null"
-    """The additions of this version to the one before."""
+    """What this version adds to the previous one."""
     beat: object = None
     """The current beat of a story; followers get it at once."""
 
@@ -66,12 +66,12 @@ def find(run_id: str) -> Watched | None:
     """A run, a draft, or the recording of a first visit; may read from disk."""
     run = REGISTRY.get(run_id)
     if run is None:
-        demo_run()  # whichever process has handed out its id
+        demo_run()  # loaded first: another process may have given out its id
         run = opened(run_id)
     return run
 
 
-def seen_of(view: RunView) -> str:
+def buttons_state(view: RunView) -> str:
     """The state on which the buttons of a page depend, as text."""
     built, pace, known = bool(view.frames), view.pace, speed() is not None
     parts = view.state, built, pace, known, view.unsaved, view.interventions.text()
@@ -79,9 +79,9 @@ def seen_of(view: RunView) -> str:
 
 
 class Channel:
-    """The state of one run on its way to the browsers. `look` is called by one thread at a time."""
+    """The state of one run, prepared for its viewers. Only one thread at a time may call `look`."""
 
-    def __init__(self, run: Watched, hides: Hides = ()) -> None:
+    def __init__(self, run: Watched, hides: HiddenParts = ()) -> None:
         self.run, self.hides = run, hides
         view = run.view
         self.index = Index(run.config, "" if view.own else look_for(run.config))
@@ -98,14 +98,14 @@ class Channel:
 
     @property
     def view(self) -> RunView:
-        """The run, as far as it may be seen."""
+        """The visible part of the run."""
         whole = self.run.view
         if self._seen[0] is not whole:
             self._seen = whole, visible(whole, self.hides)
         return self._seen[1]
 
     def look(self, n_viewers: int) -> None:
-        """Look at the run, for all its viewers, and go on to the step that they are to see next."""
+        """Read the state of the run for all its viewers, and advance to the step that they see next."""
         with self._lock:
             now = time.monotonic()
             if now - self._found_at > FOUND_SECONDS:
@@ -164,13 +164,13 @@ class Channel:
             "at": at,
             "loss": view.metrics.at(at)[1] if at >= 0 else None,
             "seconds": view.metrics.at(at)[0],
-            "seen": seen_of(view),
+            "seen": buttons_state(view),
             "viewers": n_viewers,
             "every": ALONE if n_viewers <= FEW else TOGETHER,
             "version": self.index.version,
         }
 
-    # What is sent.
+    # Messages
 
     def message(self, now: Now, version: int, sentence: bytes = b"null", maps: bytes = b"") -> bytes:
         """Lines with the state, the news of the index and the sentence about a head, and the newest maps.
@@ -182,7 +182,7 @@ class Channel:
         return b"\n".join([now.said, news, sentence, maps])
 
     def maps(self, now: Now, word: str, whole: bool = False) -> bytes:
-        """The maps of a word at the step that is shown; nothing where it has none.
+        """The maps of a word at the step that is shown; empty if there are none.
 
         Args:
             whole: whether to send all steps of the chunk that holds this step.
@@ -208,7 +208,7 @@ class Channel:
         return made
 
     def narrated(self, look: Look, step: int) -> bytes:
-        """A sentence about one head and a word at the recorded step nearest to one."""
+        """A sentence about one head and a word at the recorded step nearest to `step`."""
         frame = self.now.view.frame_at(step)
         said = {"step": -1, "text": ""}
         if frame is not None and not hides_word(self.hides, look[0]):
@@ -231,7 +231,7 @@ class Channel:
         return made
 
     def chunk(self, name: str) -> bytes | None:
-        """One chunk, compressed; None where there is none of this name."""
+        """The chunk of this name, compressed; None if there is none."""
         if (made := self._chunks.get(name)) is None:
             frames = self.view.frames
             every = (chunk for word in frames.words for chunk in frames.chunks_of(word))
@@ -246,7 +246,7 @@ class Channel:
 
 
 def _keep(cache: dict[K, V], key: K, value: V) -> None:
-    """Hold a value in a cache of MOST_CHUNKS at most; the oldest goes first."""
+    """Store a value in a cache of at most MOST_CHUNKS entries; drop the oldest."""
     cache.pop(key, None)
     while len(cache) >= MOST_CHUNKS:
         del cache[next(iter(cache))]

@@ -50,7 +50,7 @@ def plotly() -> str:
 
 
 def loading(script: str) -> str:
-    """A few lines that load the script of a component, named by its content."""
+    """JavaScript that loads the script of a component from an address with a hash of its content."""
     address = next(name for name in files() if name.endswith(f"/{script}.js"))
     # What a script imports is requested together with it, not after it.
     drawn = [] if script in ("keyring", "before") else files()
@@ -71,7 +71,7 @@ def compressed(name: str) -> bytes:
 
 
 async def file(request: Request) -> Response:
-    """One of the files."""
+    """Handle a request for one of the files."""
     name = request.path_params["name"]
     if name not in files():
         raise HTTPException(404)
@@ -85,16 +85,16 @@ def _plain(name: str) -> bytes:
     return files()[name].read_bytes()
 
 
-class Early:
-    """Middleware: has a browser load the player's modules and plotly.js together with the page itself.
+class PreloadLinks:
+    """Middleware with which browsers load the player's modules and plotly.js together with the page itself.
 
-    Not before plotly.js is compressed: a server that has just been started would answer the page later.
+    It does nothing until plotly.js is compressed: otherwise a newly started server would answer later.
     """
 
     def __init__(self, app: ASGIApp, base: str = "") -> None:
         """
         Args:
-            base: path under which the server stands, such as "/headlight".
+            base: base path of the server, such as "/headlight".
         """
         self._app = app
         kinds = ((name, "preload; as=script" if name == plotly() else "modulepreload") for name in files())

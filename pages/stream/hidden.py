@@ -12,8 +12,8 @@ from transformer.axes import sites_of
 from transformer.recording.chunk import Chunk
 from transformer.recording.view import RunView
 
-MOST = 1_000
-"""Lists of what is hidden that a server remembers; a page that needs a forgotten one is drawn anew."""
+MAX_REMEMBERED = 1_000
+"""Most lists of hidden parts that a server remembers; a page whose list was dropped is drawn again."""
 
 
 class Hidden(NamedTuple):
@@ -27,29 +27,29 @@ class Hidden(NamedTuple):
     """The last step that is shown; -1: all are."""
 
 
-Hides = tuple[Hidden, ...]
-_KNOWN: OrderedDict[str, Hides] = OrderedDict()
+HiddenParts = tuple[Hidden, ...]
+_KNOWN: OrderedDict[str, HiddenParts] = OrderedDict()
 
 
-def name_of(hides: Hides) -> str:
-    """Its name in a ticket; empty where nothing is hidden."""
+def name_of(hides: HiddenParts) -> str:
+    """The name of these hidden parts in a ticket; empty if nothing is hidden."""
     if not hides:
         return ""
     name = hashlib.sha256(json.dumps(hides).encode()).hexdigest()[:16]
     _KNOWN[name] = hides
     _KNOWN.move_to_end(name)
-    while len(_KNOWN) > MOST:
+    while len(_KNOWN) > MAX_REMEMBERED:
         _KNOWN.popitem(last=False)
     return name
 
 
-def named(name: str) -> Hides | None:
+def parts_of(name: str) -> HiddenParts | None:
     """The parts that a ticket hides; None where they are not known any more."""
     return _KNOWN.get(name) if name else ()
 
 
-def without_rows(chunk: Chunk, hides: Hides) -> Chunk:
-    """A chunk in which the hidden rows are zero; the same one where none is hidden."""
+def without_rows(chunk: Chunk, hides: HiddenParts) -> Chunk:
+    """A chunk in which the hidden rows are zero; the same chunk if none is hidden."""
     rows = [hidden for hidden in hides if hidden.row >= 0 and hidden.word == chunk.word.text]
     maps = {**chunk.maps}
     for hidden in rows:
@@ -59,12 +59,12 @@ def without_rows(chunk: Chunk, hides: Hides) -> Chunk:
     return replace(chunk, maps=maps) if rows else chunk
 
 
-def hides_word(hides: Hides, word: str) -> bool:
-    """Whether something of a word's maps is hidden: then nothing is said of them either."""
+def hides_word(hides: HiddenParts, word: str) -> bool:
+    """Whether a row of a word's maps is hidden; then no sentence describes these maps either."""
     return any(hidden.word == word and hidden.row >= 0 for hidden in hides)
 
 
-def visible(view: RunView, hides: Hides) -> RunView:
+def visible(view: RunView, hides: HiddenParts) -> RunView:
     """A run up to the last step that is shown."""
     last = min((hidden.after for hidden in hides if hidden.after >= 0), default=None)
     return view if last is None else view.until(last)

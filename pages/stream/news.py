@@ -1,4 +1,4 @@
-"""The handlers of the stream: an index and chunks over GET, news over one socket a page."""
+"""The handlers of the stream: an index and chunks over GET, news over one WebSocket per page."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from pages.shared.selection import MOST_STEPS
 from pages.stream.channel import Channel, Look, Now, find, tick
-from pages.stream.hidden import Hides, hides_word
-from pages.stream.tickets import HEADER, PROTOCOL, admits, from_here
+from pages.stream.hidden import HiddenParts, hides_word
+from pages.stream.tickets import HEADER, SUBPROTOCOL_PREFIX, is_allowed_origin, verify
 from transformer.errors import InputError
 from transformer.runs.registry import REGISTRY
 from transformer.storage.log import LOG
@@ -24,25 +24,25 @@ from transformer.storage.tokens import SHAPE
 from transformer.tasks import task_of
 
 ON_THE_WAY = 2
-"""Messages that a viewer has been sent and has not yet drawn."""
+"""Most messages sent to a viewer that it has not yet drawn."""
 KEPT_SECONDS = 60.0
-"""Seconds for which the pictures of a run are kept after its last viewer."""
+"""Seconds for which the channel of a run is kept after its last viewer has left."""
 QUIET_SECONDS = 0.5
-"""A page that does not follow the run gets its state this often at most."""
+"""Least seconds between two states sent to a page that does not follow the run."""
 LONGEST = 2_000
 """Most characters of one message from a player."""
 REFUSED, FULL, TOO_LONG, BROKEN = 1008, 1013, 1009, 1011
 """Codes with which a socket is closed."""
 GONE = (WebSocketDisconnect, RuntimeError, OSError)
-"""Errors raised where the other end is no longer there."""
+"""Errors raised when the browser has disconnected."""
 
-_channels: dict[tuple[str, Hides], tuple[Channel, set[Viewer]]] = {}
+_channels: dict[tuple[str, HiddenParts], tuple[Channel, set[Viewer]]] = {}
 _looking: dict[Channel, asyncio.Task[None]] = {}
 _sockets: set[WebSocket] = set()
 
 
 class Viewer:
-    """An open page, as its socket describes it."""
+    """An open page: what its player has sent, and what was sent to it."""
 
     def __init__(self, socket: WebSocket) -> None:
         self.socket = socket
@@ -51,7 +51,7 @@ class Viewer:
         self.version = -1
         self.on_the_way = 0
         self.asked: int | None = None
-        """A past step of which a sentence is wanted."""
+        """A past step for which the page requests a sentence."""
         self.told = self.shown = -1
         """The number of the state line and the step that it was last sent."""
         self.beat: object = None
@@ -62,7 +62,7 @@ class Viewer:
         self.wake = asyncio.Event()
 
     def hear(self, said: dict[str, Any]) -> None:
-        """Take what the player says. Raises ValueError, TypeError or KeyError."""
+        """Handle a message from the player. Raises ValueError, TypeError or KeyError."""
         if "drawn" in said:
             self.on_the_way = max(0, self.on_the_way - int(said["drawn"]))
         if "look" in said:
@@ -87,7 +87,7 @@ class Viewer:
         return not self.hidden and self.on_the_way < ON_THE_WAY
 
     def wants(self, now: Now, clock: float) -> bool:
-        """Whether there is something that it has not been sent."""
+        """Whether there is anything new to send."""
         if (self.live and now.at != self.shown) or now.beat != self.beat:
             return True
         late = clock - self.told_at >= QUIET_SECONDS
@@ -113,7 +113,7 @@ class Viewer:
         return message
 
 
-async def _channel(run_id: str, hides: Hides) -> tuple[Channel, set[Viewer]] | None:
+async def _channel(run_id: str, hides: HiddenParts) -> tuple[Channel, set[Viewer]] | None:
     """The channel of a run for all viewers with the same hidden parts, looked up in a worker thread."""
     key = run_id, hides
     if key not in _channels:
@@ -122,14 +122,14 @@ async def _channel(run_id: str, hides: Hides) -> tuple[Channel, set[Viewer]] | N
             return None
         channel = Channel(run, hides)
         await asyncio.to_thread(channel.look, 0)
-        if key not in _channels:  # another one may have been quicker
+        if key not in _channels:  # another task may have added it meanwhile
             _channels[key] = channel, set()
             asyncio.get_running_loop().call_later(KEPT_SECONDS, _forget, key)
     return _channels[key]
 
 
-def _forget(key: tuple[str, Hides]) -> None:
-    """Let go of a run without viewers."""
+def _forget(key: tuple[str, HiddenParts]) -> None:
+    """Delete the channel of a run without viewers; with viewers, check again later."""
     if key in _channels:
         if _channels[key][1]:
             asyncio.get_running_loop().call_later(KEPT_SECONDS, _forget, key)
@@ -146,7 +146,7 @@ async def _broadcast(channel: Channel, viewers: set[Viewer]) -> None:
             began = clock()
             try:
                 await asyncio.to_thread(channel.look, len(viewers))
-            except Exception as error:  # of this look alone: the next one may succeed
+            except Exception as error:  # the next look may succeed
                 if repr(error) != logged:
                     logged = repr(error)
                     LOG.exception("A look at run %s failed", channel.run.id[:6])
@@ -158,7 +158,7 @@ async def _broadcast(channel: Channel, viewers: set[Viewer]) -> None:
 
 
 async def _serve(viewer: Viewer, channel: Channel) -> None:
-    """Send one viewer what is new; if making it fails, close the socket, so that the page reconnects."""
+    """Send one viewer what is new; if a message fails, close the socket, so that the page reconnects."""
     clock = asyncio.get_running_loop().time
     while True:
         await viewer.wake.wait()
@@ -176,16 +176,16 @@ async def _serve(viewer: Viewer, channel: Channel) -> None:
 
 
 async def news(socket: WebSocket) -> None:
-    """One page watches one run, as long as its socket is open."""
+    """Handle the WebSocket of a page that watches one run."""
     run_id = socket.path_params["run"]
-    offered = [one for one in socket.scope.get("subprotocols", ()) if one.startswith(PROTOCOL)]
+    offered = [one for one in socket.scope.get("subprotocols", ()) if one.startswith(SUBPROTOCOL_PREFIX)]
     known = SHAPE.fullmatch(run_id) and offered
-    hides = admits(offered[0].removeprefix(PROTOCOL), run_id) if known else None
-    if hides is None or not from_here(socket):
+    hides = verify(offered[0].removeprefix(SUBPROTOCOL_PREFIX), run_id) if known else None
+    if hides is None or not is_allowed_origin(socket):
         await socket.close(REFUSED)
         return
     if len(_sockets) >= REGISTRY.limits.sockets:
-        await socket.accept(subprotocol=offered[0])  # without it, the browser does not learn the code
+        await socket.accept(subprotocol=offered[0])  # else the browser does not get the code
         await socket.close(FULL)
         return
     _sockets.add(socket)
@@ -226,7 +226,7 @@ async def _attend(socket: WebSocket, channel: Channel, viewers: set[Viewer]) -> 
 
 
 def _compressed(request: Request, content: bytes, caching: str) -> Response:
-    """An answer that was compressed once for everybody."""
+    """A response with content compressed in advance; decompressed for clients without gzip."""
     headers = {"cache-control": caching, "vary": "accept-encoding", "x-content-type-options": "nosniff"}
     if "gzip" in request.headers.get("accept-encoding", ""):
         headers["content-encoding"] = "gzip"
@@ -239,15 +239,15 @@ def _compressed(request: Request, content: bytes, caching: str) -> Response:
 async def _admitted(request: Request) -> Channel:
     """The channel of the run that a request may read; any other request is refused."""
     run_id = request.path_params["run"]
-    hides = admits(request.headers.get(HEADER, ""), run_id) if SHAPE.fullmatch(run_id) else None
-    found = None if hides is None or not from_here(request) else await _channel(run_id, hides)
+    hides = verify(request.headers.get(HEADER, ""), run_id) if SHAPE.fullmatch(run_id) else None
+    found = None if hides is None or not is_allowed_origin(request) else await _channel(run_id, hides)
     if found is None:
         raise HTTPException(403, "")
     return found[0]
 
 
 async def index(request: Request) -> Response:
-    """An answer that a browser never caches."""
+    """Handle a request for the index of a run, which browsers never cache."""
     channel = await _admitted(request)
     return _compressed(request, await asyncio.to_thread(channel.whole), "no-store")
 
@@ -265,7 +265,7 @@ async def chunk(request: Request) -> Response:
 async def picture(request: Request) -> Response:
     """One forward pass, or the changes of one training step; an input error is sent as text to the page."""
     channel = await _admitted(request)
-    from pages.stream.picture import change, forward_pass  # they bring torch
+    from pages.stream.picture import change, forward_pass  # they import torch
 
     make = {"picture": forward_pass, "change": change}.get(request.path_params["what"])
     if make is None:

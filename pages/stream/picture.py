@@ -1,4 +1,4 @@
-"""The picture of the model on its way to a browser: one forward pass, or what one training step changes."""
+"""Data of the picture of the model for the browser: one forward pass, or the changes of one training step."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import asdict
 
 from pages.inside.mask_words import others
-from transformer.anatomy.boxes import ARRANGED, arranged, packed, with_numbers
+from transformer.anatomy.boxes import CHANGEABLE_SETTINGS, arranged, packed, with_numbers
 from transformer.anatomy.change import step_change
 from transformer.anatomy.trace import trace
-from transformer.asking import QUESTIONS
+from transformer.asking import QUESTION_CACHE
 from transformer.errors import InputError
 from transformer.figures.colors import LOOK
 from transformer.recording.view import RunView
@@ -19,16 +19,16 @@ from transformer.runs.watched import Watched
 
 
 def beside(run: Watched, word: str, asked: Mapping[str, str]) -> tuple[str, ...]:
-    """The other words of the batch that holds a word: all other tracked words if asked, otherwise none."""
+    """The other words in the batch of a word: all other tracked words if the request asks for them."""
     return others(run, word) if asked.get("batch") else ()
 
 
 def forward_pass(run: Watched, view: RunView, step: int, asked: Mapping[str, str]) -> bytes:
-    """The forward pass of a word through the weights kept nearest to `step`, packed for its picture.
+    """The forward pass of a word through the kept weights nearest to `step`, packed for the browser.
 
     Args:
         view: the part of the run that may be shown.
-        asked: parameters of the request: word, and optionally batch and settings of `ARRANGED` to change.
+        asked: parameters of the request: word, and optionally batch and any of `CHANGEABLE_SETTINGS`.
 
     Raises:
         InputError: the word cannot be asked, or there is no model yet.
@@ -37,9 +37,9 @@ def forward_pass(run: Watched, view: RunView, step: int, asked: Mapping[str, str
     snapshot = _snapshot(view, step)
     config, words = arranged(view.config, asked), beside(run, word, asked)
     key = "picture", config, weakref.ref(snapshot), word, words
-    own = {name: getattr(view.config.model, name) for name in ARRANGED}
-    now = {name: getattr(config.model, name) for name in ARRANGED}
-    return QUESTIONS.get(
+    own = {name: getattr(view.config.model, name) for name in CHANGEABLE_SETTINGS}
+    now = {name: getattr(config.model, name) for name in CHANGEABLE_SETTINGS}
+    return QUESTION_CACHE.get(
         key,
         lambda: packed(
             trace(config, snapshot, word, words),
@@ -48,7 +48,7 @@ def forward_pass(run: Watched, view: RunView, step: int, asked: Mapping[str, str
             word=word,
             arranged=now,
             own=own,
-            options=ARRANGED,
+            options=CHANGEABLE_SETTINGS,
         ),
         len,
     )
@@ -59,7 +59,7 @@ def change(run: Watched, view: RunView, step: int, asked: Mapping[str, str]) -> 
     weights and probabilities after that step.
 
     Raises:
-        InputError: the weights of one of these two steps are not kept, or the word cannot be asked.
+        InputError: the weights of `step` or of the next step are not kept, or the word cannot be asked.
     """
     word = asked.get("word", "")
     before, after = _snapshot(view, step), _snapshot(view, step + 1)

@@ -1,4 +1,4 @@
-"""The routes beside the pages: files, and the stream of what is recorded."""
+"""The server's routes other than its pages: files, and the stream of recordings."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from streamlit import config
 
-from pages.stream.files import Early, compressed, file, plotly
+from pages.stream.files import PreloadLinks, compressed, file, plotly
 
-LEAVING_SECONDS = 1
-"""How long a server that is shut down waits for its connections to close."""
+SHUTDOWN_SECONDS = 1
+"""Seconds that the server waits at shutdown for its connections to close."""
 
 
 def _late(name: str) -> Callable[[Any], Awaitable[Any]]:
-    """A handler of `news`, loaded with the first request: runs need the limits that a secrets file sets."""
+    """A handler in `news`, imported at the first request: runs need the limits that a secrets file sets."""
 
     async def handle(asking: Any) -> Any:
         from pages.stream import news
@@ -32,17 +32,17 @@ def _late(name: str) -> Callable[[Any], Awaitable[Any]]:
 
 
 def _base() -> str:
-    """The server's base path with a slash before it; empty where there is none."""
+    """The server's base path with a leading slash; empty if there is none."""
     base = (config.get_option("server.baseUrlPath") or "").strip("/")
     return f"/{base}" if base else ""
 
 
 def routes() -> list[BaseRoute]:
-    """All of them, under the server's base path, which Streamlit puts before its own alone."""
+    """All routes, under the server's base path, which Streamlit adds only to its own routes."""
     base = _base()
     run = base + "/stream/{run}"
     return [
-        Route(base + "/files/{name:path}", file),  # whatever follows: Streamlit would answer with the app
+        Route(base + "/files/{name:path}", file),  # unknown files too: else Streamlit returns the app
         Route(run + "/index", _late("index")),
         Route(run + "/chunk/{name}", _late("chunk")),
         Route(run + "/{what:str}/{step:int}", _late("picture")),
@@ -51,13 +51,13 @@ def routes() -> list[BaseRoute]:
 
 
 def middleware() -> list[Middleware]:
-    """The middleware of every answer."""
-    return [Middleware(Early, base=_base())]
+    """The middleware for all responses."""
+    return [Middleware(PreloadLinks, base=_base())]
 
 
 @asynccontextmanager
 async def lifespan(app: object) -> AsyncIterator[None]:
-    """Compress plotly.js before a page needs it; at the end of the server let runs end as they stand."""
+    """Compress plotly.js before a page needs it; at shutdown, stop all runs after their current step."""
     _hurry_at_the_end()
     squeezing = asyncio.create_task(asyncio.to_thread(compressed, plotly()))
     yield
@@ -69,9 +69,9 @@ async def lifespan(app: object) -> AsyncIterator[None]:
 def _hurry_at_the_end() -> None:
     """Limit how long a server that is shut down waits for its connections.
 
-    Uvicorn alone would wait for ever for a browser that is frozen, and let no run end meanwhile. Streamlit
-    has no setting for that; the server handles the signal.
+    By default, Uvicorn waits forever for a frozen browser, and no run can end meanwhile. Streamlit has no
+    setting for this limit; the server is found as the handler of SIGTERM.
     """
     server = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
     if isinstance(server, uvicorn.Server):
-        server.config.timeout_graceful_shutdown = LEAVING_SECONDS
+        server.config.timeout_graceful_shutdown = SHUTDOWN_SECONDS

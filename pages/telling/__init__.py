@@ -1,1 +1,1 @@
-"""Stories on a page: telling one, and writing one from what is on the screen."""
+"""Stories on a page: present a story, or write one from the state of the screen."""

@@ -1,4 +1,4 @@
-"""The list of stories, the offer of the tour, and the visitor's own file: written from the screen, edited."""
+"""The list of stories, the offer of the tour, and the visitor's own story: add beats to it, and edit it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import streamlit as st
 
 from pages.runs.share import link
 from pages.shared import selection
-from pages.shared.plain import plain, refuse
+from pages.shared.plain import plain, show_error
 from pages.shared.session import session
 from pages.telling.telling import packed
 from transformer.axes import sites_of
@@ -25,7 +25,7 @@ from transformer.stories.story import INSIDE, RACE, TOUR
 
 def offer_tour(run: Watched | None) -> None:
     """Offer the tour to visitors who have no run yet."""
-    with st.sidebar, st.container(key="offer_tour"):  # empty or not: what comes below keeps its place
+    with st.sidebar, st.container(key="offer_tour"):  # even if empty: elements below keep their place
         if run is None:
             query = {"story": "tour"}
             st.page_link(
@@ -34,10 +34,10 @@ def offer_tour(run: Watched | None) -> None:
 
 
 def listing() -> None:
-    """Draw the list of stories, tours first, and the visitor's own."""
+    """Draw the list of stories, tours first, and the visitor's own story."""
     for name, found in sorted(stories().items(), key=lambda item: getattr(item[1], "kind", "") != TOUR):
         if isinstance(found, InputError):
-            refuse(f"{name}.toml: {found}")
+            show_error(f"{name}.toml: {found}")
             continue
         with st.container(key=f"story_{name}", horizontal=True, vertical_alignment="center"):
             st.page_link("stories.py", label=f"**{plain(found.title)}**", query_params={"story": name})
@@ -51,7 +51,7 @@ def listing() -> None:
 
 
 def _upload() -> None:
-    """Draw the place to bring a story, and say how to begin one."""
+    """Draw the file uploader for a story, and explain how to begin one."""
     st.markdown("**Your own story**")
     st.caption(
         "“Add this as a beat”, in the sidebar of Watch, Race and Look inside, begins one. Or bring one:"
@@ -60,7 +60,7 @@ def _upload() -> None:
         "Upload a story (TOML)",
         type="toml",
         key="story_upload",
-        on_change=_brought,
+        on_change=_uploaded,
         max_upload_size=1,
         help="A file that was downloaded here or on another server.",
     )
@@ -75,7 +75,7 @@ def _own_story() -> None:
     try:
         read_story(session.own_story)
     except InputError as error:
-        refuse(error)
+        show_error(error)
         return
     query = {"story": packed(session.own_story)}
     with st.container(horizontal=True, key="story_own"):
@@ -95,18 +95,18 @@ def _edited() -> None:
     session.own_story = str(st.session_state.get("story_text", ""))[:MOST_BYTES]
 
 
-def _brought() -> None:
+def _uploaded() -> None:
     file = st.session_state.get("story_upload")
     if file is not None:
         session.own_story = file.getvalue()[: MOST_BYTES + 1].decode(errors="replace")
 
 
 def add_as_beat(*runs: Watched, word: str) -> None:
-    """Draw the button that adds what is on the screen to the visitor's story; a story trains models of ours.
+    """Draw the button that adds the screen to the visitor's story; not for own models: no story trains one.
 
     Args:
-        runs: on the screen: one, or the left and the right one of a race.
-        word: that is shown.
+        runs: the run on the screen, or the left and the right run of a race.
+        word: the word on the screen.
     """
     if any(run.view.own for run in runs):
         return
@@ -133,10 +133,10 @@ def _add(runs: tuple[Watched, ...], word: str) -> None:
 
 
 def _beat(view: RunView, word: str) -> dict[str, Any]:
-    """The state of the screen, by the names of `Beat`; its sentence is the one about the large head."""
+    """The state of the screen as fields of `Beat`, with the sentence about the head that is drawn large."""
     kind, kept, frame = selection.kind(view), session.pinned, selection.shown_frame(view)
     found: dict[str, Any] = {"says": "Say here what there is to see."}
-    if frame is not None and word in (probe.text for probe in frame.probes):
+    if frame is not None and word in (probe.text for probe in frame.words):
         head = selection.large_head(frame, sites_of(frame.axes, kind), kept)
         found["says"] = html.unescape(narration(frame, word, *head))[:320]
     page = session.page if session.page in (RACE, INSIDE) else "Watch"
@@ -145,7 +145,7 @@ def _beat(view: RunView, word: str) -> dict[str, Any]:
     found["head"] = f"{kept[0]}.{kept[1] + 1}" if kept else "clearest"
     found["step"] = str(at) if at is not None else "end" if view.state in ENDED else "live"
     if view.state != IDLE:
-        found["command"] = "start"  # which is done once, by the first beat of a run
+        found["command"] = "start"  # without effect in later beats of a run: it has started
     if page == INSIDE and session.box is not None:
         found["box"] = session.box.box
     return found

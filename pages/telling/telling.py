@@ -9,14 +9,14 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from pages.controls import racing
-from pages.controls.commands import TAKEN_AWAY_SECONDS, await_effect, train_on
+from pages.controls.commands import INTERVENTION_SECONDS, await_effect, train_on
 from pages.runs import keyring
 from pages.shared import ownership
 from pages.shared.session import session
-from pages.stream.hidden import Hidden, Hides, name_of
+from pages.stream.hidden import Hidden, HiddenParts, name_of
 from pages.stream.tickets import ticket
 from transformer.errors import InputError
-from transformer.interventions import NOTHING, Interventions
+from transformer.interventions import NO_INTERVENTIONS, Interventions
 from transformer.recording.view import ENDED, IDLE
 from transformer.runs.demo import OF_STORIES, recording
 from transformer.runs.registry import REGISTRY
@@ -27,11 +27,11 @@ from transformer.stories.files import MOST_BYTES, read_story, stories
 from transformer.stories.story import BEFORE, Beat, Story
 
 PACKED = "~"
-"""Stands before a story that is in the link itself."""
+"""Prefix of a story that the link itself contains."""
 
 
 def packed(text: str) -> str:
-    """A story's file as a link has it."""
+    """A story's file, compressed for a link."""
     return PACKED + base64.urlsafe_b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
@@ -54,10 +54,10 @@ def named(name: str) -> Story:
 
 
 def fitting(story: Story, first: Watched | None) -> tuple[Story, list[str]]:
-    """A story ready to be presented, with a run of the visitor's in place of its first one.
+    """A story ready to be presented, with the visitor's run `first`, if any, in place of its first run.
 
     Returns:
-        The story without the beats that its models cannot show, and why each of these was left out.
+        The story without the beats that its models cannot show, and the reason for each omitted beat.
 
     Raises:
         InputError: no beat fits.
@@ -85,7 +85,7 @@ def cast(story: Story, known: Mapping[str, str]) -> dict[str, str]:
             token = new_token()
             words = story.words_of(name) or None
             run = REGISTRY.draft(role.config, words, visitor=session.visitor.name, token=token)
-            keyring.hold(run.id, token)
+            keyring.restore(run.id, token)
         if run is not None:
             found[name] = run.id
     return found
@@ -101,8 +101,8 @@ def leave() -> None:
     session.cast = {}
 
 
-def obey(story: Story, told: Mapping[str, Any], place: int) -> None:
-    """Do what a beat asks for. Raises InputError."""
+def run_beat_command(story: Story, told: Mapping[str, Any], place: int) -> None:
+    """Run the command of a beat. Raises InputError."""
     beat = story.beats[place]
     own = _own(beat, told)
     if not own:
@@ -119,13 +119,13 @@ def obey(story: Story, told: Mapping[str, Any], place: int) -> None:
             train_on(run)
         case "switch off" if run.view.frame is not None:
             head = beat.pinned or run.view.frame.clearest
-            await_effect(run.intervene(Interventions(ablated=(head,))), TAKEN_AWAY_SECONDS)
+            await_effect(run.intervene(Interventions(ablated=(head,))), INTERVENTION_SECONDS)
         case "restore":
-            await_effect(run.intervene(NOTHING), TAKEN_AWAY_SECONDS)
+            await_effect(run.intervene(NO_INTERVENTIONS), INTERVENTION_SECONDS)
 
 
 def _own(beat: Beat, told: Mapping[str, Any]) -> list[Run]:
-    """The runs of a beat that this visitor commands: the left one of a race first."""
+    """The runs of a beat that this visitor may change; in a race, the left one first."""
     found = (REGISTRY.get(told["runs"].get(name)) for name in (beat.run, beat.against))
     return [ownership.command(run) for run in found if run is not None and ownership.owns(run)]
 
@@ -140,8 +140,8 @@ def train_beat(beat: Beat, told: Mapping[str, Any]) -> None:
                 session.known_runs.append(run.id)
 
 
-def hides_of(story: Story, name: str, shown: frozenset[int]) -> Hides:
-    """The hidden part of a run of the story, or of its recording: all that no beat has revealed yet."""
+def hides_of(story: Story, name: str, shown: frozenset[int]) -> HiddenParts:
+    """The parts of a run, or of its recording, that are still hidden: no beat has revealed them yet."""
     found = []
     for place, beat in enumerate(story.beats):
         if beat.hides is None or place in shown or name not in (beat.run, beat.against):
@@ -154,7 +154,7 @@ def hides_of(story: Story, name: str, shown: frozenset[int]) -> Hides:
 
 
 def _last(beat: Beat, story: Story, name: str) -> int:
-    """The last step of a recording that is seen before the guess."""
+    """The last step of a recording that is shown before the guess."""
     view = _recording(story, name).view
     turned = view.turned_at[0] if view.turned_at else view.step
     if beat.step.isdecimal():
@@ -170,7 +170,7 @@ def _recording(story: Story, name: str) -> Watched:
 
 
 def as_data(story: Story, told: Mapping[str, Any]) -> dict[str, Any]:
-    """The data with which the browser presents it."""
+    """The data with which the browser presents a story."""
     shown, runs = frozenset(told["shown"]), told["runs"]
     known, races = {}, {}
     for name, role in story.runs.items():
@@ -186,12 +186,12 @@ def as_data(story: Story, told: Mapping[str, Any]) -> dict[str, Any]:
     return said | {"runs": known, "races": races}
 
 
-def _readable(id_: str | None, hides: Hides) -> dict[str, str | None]:
+def _readable(id_: str | None, hides: HiddenParts) -> dict[str, str | None]:
     return {"run": id_, "ticket": id_ and ticket(id_, hides), "hidden": name_of(hides)}
 
 
-def taken(story: Story, told: Mapping[str, Any], sent: object) -> dict[str, Any]:
-    """What was told so far, updated by what the browser sends; invalid values are dropped or clamped."""
+def updated_state(story: Story, told: Mapping[str, Any], sent: object) -> dict[str, Any]:
+    """The state of the presentation, updated by the browser; invalid values are dropped or clamped."""
     match sent:
         case {"at": int(at), "shown": list(shown), "recorded": list(recorded), "by": str(by)}:
             places = range(len(story.beats))

@@ -9,13 +9,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from transformer.interventions import NOTHING
+from transformer.interventions import NO_INTERVENTIONS
 from transformer.model.transformer import Transformer
 from transformer.recording.weights import Snapshot
 from transformer.tasks import task_of
 
 
-def kept(model, step, taken=NOTHING):
+def kept(model, step, taken=NO_INTERVENTIONS):
     """Return a snapshot of the current weights of a model."""
     weights = {name: w.numpy().copy() for name, w in model.state_dict().items()}
     return Snapshot(step=step, source=weights, interventions=taken)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from transformer.anatomy.trace import trace
-from transformer.interventions import NOTHING
+from transformer.interventions import NO_INTERVENTIONS
 from transformer.model.transformer import Transformer
 from transformer.recipes import RECIPES, with_topology
 from transformer.recording.weights import Snapshot
@@ -27,14 +27,14 @@ BASES = {
         positions="none", activation="gelu", embedding_scale="encoder", embedding_tables="one"
     ),
 }
-"""Together, every topology, placement and kind of norm, positions, scale, fill, activation and bias."""
+"""Together these cover every topology, norm, norm placement, positions, scale, fill, activation and bias."""
 
 
 @pytest.fixture
 def made(fill):
-    """Return the configuration of a name in `BASES`, and a snapshot of random weights for it."""
+    """Return a function from a name in `BASES` to its configuration and a snapshot of random weights."""
 
-    def make(name, interventions=NOTHING, **changes):
+    def make(name, interventions=NO_INTERVENTIONS, **changes):
         config = completed(BASES[name].with_changes(**changes))
         model = fill(Transformer(config.model), 0.3)
         weights = {key: w.numpy().copy() for key, w in model.state_dict().items()}
@@ -59,7 +59,7 @@ def sinusoid(length, width):
     return table
 
 
-class Truth:
+class ReferencePass:
     """Every number of a forward pass over one padded word, in float64, from the weights alone.
 
     Args:
@@ -98,7 +98,7 @@ class Truth:
         return self.w[f"{name}.weight"] * centred / size + self.w[f"{name}.bias"]
 
     def residual(self, name, x, branch):
-        """Return the stream after it, the input and the output of the branch, and what was normalised."""
+        """Return the stream after the residual, the branch's input and output, and the output of the norm."""
         placement, norm = self.model.norm_placement, f"{name}.norm"
         reads = self.norm(norm, x) if placement == "pre" else x
         gave = branch(reads)
@@ -194,10 +194,10 @@ class Truth:
 
 @pytest.fixture
 def truth():
-    """Return the independent forward pass over the word of a trace."""
+    """Return a function from a trace to an independent forward pass over its word."""
 
     def make(trace, snapshot, **masks):
-        return Truth(trace.config, snapshot.weights, trace.src_ids, trace.tgt_ids, **masks)
+        return ReferencePass(trace.config, snapshot.weights, trace.src_ids, trace.tgt_ids, **masks)
 
     return make
 

@@ -1,4 +1,4 @@
-"""A parser of printed formulas: the values that their printed numbers give."""
+"""A parser of printed formulas: computes a formula's value from its printed numbers."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ def _flowing(numbers: str) -> str:
 
 
 def assert_holds(numbers: str) -> int:
-    """Assert that the printed numbers of every form give the printed value to its last digit.
+    """Assert that each expression of numbers between equals signs gives the printed value to its last digit.
 
     Returns:
-        The number of forms.
+        The number of these expressions.
     """
     text = _flowing(numbers)
     parts = re.split(r" = | \\approx ", text)

@@ -9,7 +9,7 @@ import pytest
 from tests.anatomy.autograd import box_of, by_autograd, in_boxes, kept, total
 from transformer.anatomy.change import BoxChange, boxes_of, step_change
 from transformer.errors import InputError
-from transformer.interventions import NOTHING, Block, Interventions
+from transformer.interventions import NO_INTERVENTIONS, Block, Interventions
 from transformer.model.transformer import Transformer
 from transformer.recipes import RECIPES, with_topology
 from transformer.runs.run import Run
@@ -23,7 +23,7 @@ SIZES |= {"dropout": 0.0, "label_smoothing": 0.2, "clip": 0.05}
 BASES = {name: RECIPES[name].small for name in ("default", "bloem", "lin", "torres")}
 BASES["decoder alone"] = with_topology(RECIPES["default"].small, "decoder-only")
 CONFIGS = {name: completed(config.with_changes(**SIZES)) for name, config in BASES.items()}
-"""Every topology, placement and kind of norm and fill, one table, learned positions, unmasked [PAD]."""
+"""These cover every topology, norm, norm placement and fill, one table, learned positions, unmasked [PAD]."""
 BOXES = {
     "encoder-decoder": "encoder.embedding encoder.0 encoder.0.feed_forward encoder.output decoder.embedding "
     "decoder.0.self decoder.0.cross decoder.0.feed_forward "
@@ -92,7 +92,7 @@ def test_the_change_of_a_step_applies_the_interventions_of_that_step(changed_mid
     config = CONFIGS["default"]
     view = changed_midway(Run(config, words=("banana",)), 3, TAKEN)
     at = {one.step: one for one in view.snapshots}
-    assert [at[step].interventions for step in (2, 3)] == [NOTHING, TAKEN]
+    assert [at[step].interventions for step in (2, 3)] == [NO_INTERVENTIONS, TAKEN]
     for step, loss, norm in zip(*view.metrics.columns("step", "loss", "gradient_norm"), strict=True):
         found = step_change(config, at[step - 1], at[step])
         assert (loss, norm) == (pytest.approx(found.loss, rel=1e-6), pytest.approx(total(found), rel=1e-5))
@@ -135,7 +135,7 @@ def test_snapshots_of_steps_that_are_not_consecutive_are_refused(pair):
             step_change(config, before, dataclasses.replace(after, step=step))
 
 
-def test_the_change_names_what_it_leaves_out_and_is_computed_once(pair):
+def test_the_change_lists_the_settings_that_it_leaves_out_and_is_computed_once(pair):
     config, shots = CONFIGS["default"], pair(CONFIGS["default"])
     both = config.with_changes(dropout=0.4, precision="bfloat16")
     assert step_change(config, *shots) is step_change(config, *shots)

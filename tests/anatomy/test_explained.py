@@ -10,7 +10,7 @@ import pytest
 from tests.anatomy.conftest import BASES, opened
 from tests.anatomy.formulas import assert_holds, printed
 from transformer.anatomy.boxes import boxes
-from transformer.anatomy.explained import MAKERS, explained
+from transformer.anatomy.explained import EXPLAINERS, explained
 from transformer.anatomy.latex import LONGEST, width
 from transformer.errors import InputError
 from transformer.interventions import Block, Interventions
@@ -33,7 +33,7 @@ def every_cell(passed):
 
 
 @pytest.mark.parametrize("name", BASES)
-def test_formulas_end_with_the_number_of_the_cell_hold_to_the_last_digit_and_fit_the_page(name, made):
+def test_formulas_end_with_the_cell_s_number_and_hold_to_the_last_digit_and_fit_the_page(name, made):
     passed, _ = opened(made, name)
     held = 0
     for key, found, value in every_cell(passed):
@@ -62,7 +62,7 @@ def test_formulas_end_with_the_number_of_the_cell_hold_to_the_last_digit_and_fit
 
 def test_every_table_has_its_formula(made):
     tables = {table.key for name in BASES for box in boxes(opened(made, name)[0]) for table in box.tables}
-    assert tables == MAKERS.keys()
+    assert tables == EXPLAINERS.keys()
 
 
 def test_the_explanation_of_a_blocked_cell_names_the_mask_that_blocks_it(made):

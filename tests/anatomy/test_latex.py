@@ -66,7 +66,7 @@ def test_a_softmax_of_large_scores_is_written_relative_to_the_largest_exponent()
 
 
 @pytest.mark.parametrize("scores", [[7.9574, 3.3952, -0.1332], [22.37444, 23.11749, 21.2]])
-def test_the_powers_of_a_softmax_are_those_of_its_scores_as_printed(scores):
+def test_the_powers_of_a_softmax_are_computed_from_its_printed_scores(scores):
     first, second = (one.text for one in latex.share(Digits(), np.array(scores), 0))
     above, below = re.fullmatch(r"\\frac\{([\d.]+)\}\{([\d.]+)\}", second).groups()
     powers = [math.exp(eval(power)) for power in re.findall(r"e\^\{([^}]+)\}", first)]

@@ -9,7 +9,7 @@ import pytest
 
 from tests.anatomy.conftest import BASES
 from transformer.anatomy.trace import trace
-from transformer.asking import asked
+from transformer.asking import snapshot_model
 from transformer.errors import InputError
 from transformer.interventions import Block, Interventions
 
@@ -20,7 +20,7 @@ BESIDE = ("playground", "ox")
 def test_a_trace_equals_the_teacher_forced_reading_of_the_asked_model(name, made):
     config, snapshot = made(name)
     passed = trace(config, snapshot, "banana")
-    answer = asked(config, snapshot).answer("banana")
+    answer = snapshot_model(config, snapshot).answer("banana")
     reading = answer.forced
     assert (passed.src_tokens, passed.tgt_tokens) == (reading.src_tokens, reading.tgt_tokens)
     assert passed.expected == reading.to_write(answer.expected)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 import torch
 
-from transformer.asking import Asked
-from transformer.interventions import NOTHING, Interventions
+from transformer.asking import SnapshotModel
+from transformer.interventions import NO_INTERVENTIONS, Interventions
 from transformer.recording.tape import record
 from transformer.recording.weights import Snapshot
 
 WORDS = ("frog", "q", "ox", "kayak")  # kayak is longer than the training words of the half-trained model
 
 
-def snapshot_of(state, step=None, interventions=NOTHING):
+def snapshot_of(state, step=None, interventions=NO_INTERVENTIONS):
     weights = {name: w.numpy().copy() for name, w in state.model.state_dict().items()}
     return Snapshot(step=state.step if step is None else step, source=weights, interventions=interventions)
 
@@ -31,13 +31,13 @@ def ids_of(state, tokens):
 
 @pytest.fixture(scope="module")
 def half_asked(half_trained):
-    return Asked(half_trained.config, snapshot_of(half_trained), NOTHING)
+    return SnapshotModel(half_trained.config, snapshot_of(half_trained), NO_INTERVENTIONS)
 
 
 @pytest.fixture
 def ask_without(half_trained):
     def make(*blocked, ablated=()):
         taken = Interventions(ablated=ablated, blocked=blocked)
-        return Asked(half_trained.config, snapshot_of(half_trained), taken)
+        return SnapshotModel(half_trained.config, snapshot_of(half_trained), taken)
 
     return make

@@ -12,10 +12,10 @@ import torch
 
 from tests.asking.conftest import WORDS, one_pass, snapshot_of
 from tests.conftest import LIVE
-from transformer.asking import Asked, asked
+from transformer.asking import SnapshotModel, snapshot_model
 from transformer.config import ModelConfig, RunConfig, TrainConfig
 from transformer.errors import InputError
-from transformer.interventions import NOTHING, Block, Interventions
+from transformer.interventions import NO_INTERVENTIONS, Block, Interventions
 from transformer.recording.weights import Snapshot
 from transformer.runs.run import Run
 from transformer.training.loop import train
@@ -24,7 +24,7 @@ from transformer.training.state import TrainState
 
 @pytest.fixture(scope="module")
 def finished(tiny_run):
-    """A finished run of 60 steps with a frame and a snapshot of each; the model wrote every 20 steps."""
+    """A finished run of 60 steps with a frame and a snapshot per step, and outputs every 20 steps."""
     run = Run(tiny_run.with_changes(steps=60, evaluate_every=20), words=("frog", "ox", "robin"))
     run.start()
     assert run.wait(60)
@@ -37,8 +37,8 @@ def finished(tiny_run):
 def test_the_maps_of_an_old_step_are_reproduced_from_its_snapshot(finished, step):
     frame, snapshot = finished.frame_at(step), finished.snapshot_at(step)
     assert frame.step == snapshot.step == step
-    model = asked(finished.config, snapshot)
-    for row, probe in enumerate(frame.probes):
+    model = snapshot_model(finished.config, snapshot)
+    for row, probe in enumerate(frame.words):
         answer = model.answer(probe.text)
         assert answer.step == step
         assert answer.forced.src_tokens == probe.src_tokens == ("[SOS]", *probe.text, "[EOS]")
@@ -46,19 +46,19 @@ def test_the_maps_of_an_old_step_are_reproduced_from_its_snapshot(finished, step
         assert answer.expected == probe.expected == (*probe.text[::-1], "[EOS]")
         assert answer.forced.predicted == probe.predicted
         assert probe.output_step == step // 20 * 20
-        then = asked(finished.config, finished.snapshot_at(probe.output_step)).answer(probe.text)
+        then = snapshot_model(finished.config, finished.snapshot_at(probe.output_step)).answer(probe.text)
         assert (then.output, then.stopped, then.right) == (probe.output, probe.stopped, probe.right)
         assert list(answer.forced.maps) == list(frame.axes)
         for site, weights in answer.forced.maps.items():
             recorded = frame.map(row, site)
             assert weights.shape == recorded.shape
             np.testing.assert_allclose(weights, recorded, atol=1e-3, equal_nan=True)
-    assert len(frame.probes) == 3
+    assert len(frame.words) == 3
 
 
 def test_scores_and_right_words_are_those_of_the_frame_of_that_step(finished):
     for step in (0, 20, 40):
-        frame, model = finished.frame_at(step), asked(finished.config, finished.snapshot_at(step))
+        frame, model = finished.frame_at(step), snapshot_model(finished.config, finished.snapshot_at(step))
         assert frame.evaluation.step == frame.measurement.step == step
         assert model.exact == (frame.evaluation.right, frame.evaluation.total)
         assert model.exact[1] == LIVE
@@ -92,7 +92,7 @@ def test_the_test_words_get_right_and_wrong_answers(half_asked):
 
 
 def by_hand(state, word):
-    """Return the tokens that the model writes for a word, up to and with [EOS], by whole passes."""
+    """Return the tokens that the model writes for a word, up to and including [EOS], without a cache."""
     src, tgt = torch.tensor(state.task.src_tokenizer.encode([word])), torch.tensor([[1]])
     written = []
     for _ in range(len(word) + 4):
@@ -130,7 +130,7 @@ def test_the_report_by_length_equals_a_slow_count_of_letters(half_trained, half_
 def test_an_answer_that_does_not_stop_is_wrong_even_if_every_letter_is_right(half_trained):
     snapshot = snapshot_of(half_trained)
     snapshot.weights["to_logits.bias"][half_trained.task.tgt_tokenizer.eos_id] = -1e9
-    report = Asked(half_trained.config, snapshot, NOTHING).by_length
+    report = SnapshotModel(half_trained.config, snapshot, NO_INTERVENTIONS).by_length
     assert report.share[0, 0] > 0.5
     assert report.exact.tolist() == [0.0] * 6
 
@@ -144,11 +144,11 @@ def test_losses_are_bit_identical_with_and_without_questions_in_between(tiny, lo
     for report in train(state):
         found += report.losses
         snapshot = snapshot_of(state)
-        for interventions in (NOTHING, taken):
-            model = Asked(state.config, snapshot, interventions)
+        for interventions in (NO_INTERVENTIONS, taken):
+            model = SnapshotModel(state.config, snapshot, interventions)
             model.answer("frog")
             assert all([model.exact, model.head_scores, model.by_length])
-        assert state.model.interventions == NOTHING
+        assert state.model.interventions == NO_INTERVENTIONS
     assert torch.equal(torch.get_rng_state(), before[0])
     assert np.array_equal(np.random.get_state()[1], before[1])
     assert found == losses(config)
@@ -158,7 +158,7 @@ def test_a_snapshot_is_changed_neither_by_questions_nor_by_further_training(tiny
     state = TrainState.begin(tiny())
     snapshot = snapshot_of(state)
     kept = {name: w.copy() for name, w in snapshot.weights.items()}
-    model = Asked(state.config, snapshot, NOTHING)
+    model = SnapshotModel(state.config, snapshot, NO_INTERVENTIONS)
     first = model.answer("frog")
     list(train(state))
     again = model.answer("frog")
@@ -166,8 +166,8 @@ def test_a_snapshot_is_changed_neither_by_questions_nor_by_further_training(tiny
     assert all(np.array_equal(w, kept[name]) for name, w in snapshot.weights.items())
 
 
-def test_threads_that_ask_one_model_at_once_get_the_same_answers(half_trained):
-    model = Asked(half_trained.config, snapshot_of(half_trained), NOTHING)
+def test_concurrent_questions_to_one_model_get_the_same_answers(half_trained):
+    model = SnapshotModel(half_trained.config, snapshot_of(half_trained), NO_INTERVENTIONS)
     words = ["frog", "kayak", "ox", "banana", "q", "cab"]
     alone = {word: model.answer(word) for word in words}
     interval = sys.getswitchinterval()
@@ -186,11 +186,11 @@ def test_threads_that_ask_one_model_at_once_get_the_same_answers(half_trained):
 def test_one_model_is_built_for_each_snapshot_and_its_interventions(half_trained):
     snapshot = snapshot_of(half_trained)
     taken = Interventions(ablated=(("encoder.0", 1),))
-    one = asked(half_trained.config, snapshot)
-    assert asked(half_trained.config, snapshot) is one
-    other = asked(half_trained.config, snapshot, taken)
+    one = snapshot_model(half_trained.config, snapshot)
+    assert snapshot_model(half_trained.config, snapshot) is one
+    other = snapshot_model(half_trained.config, snapshot, taken)
     assert other is not one
-    assert asked(half_trained.config, snapshot, Interventions(ablated=(("encoder.0", 1),))) is other
+    assert snapshot_model(half_trained.config, snapshot, Interventions(ablated=(("encoder.0", 1),))) is other
 
 
 def test_blocked_cells_are_nan_and_the_other_weights_of_a_row_sum_to_1(ask_without, half_asked):
@@ -215,15 +215,15 @@ def test_blocked_cells_are_nan_and_the_other_weights_of_a_row_sum_to_1(ask_witho
     first[1, 2] /= first[1, 2].sum()
     np.testing.assert_allclose(np.nan_to_num(maps["encoder.0"]), first, atol=1e-5)
     assert answer.interventions == model.interventions
-    assert half_asked.answer("oxford").interventions == NOTHING
+    assert half_asked.answer("oxford").interventions == NO_INTERVENTIONS
 
 
 def test_switching_a_head_off_affects_every_result(half_trained, half_asked):
     weights = {name: w.numpy().copy() for name, w in half_trained.model.state_dict().items()}
     weights["decoder.0.cross_attention.to_output.weight"][:, :16] = 0.0  # head 1 of 2, width 32
-    by_weights = Asked(half_trained.config, Snapshot(step=130, source=weights), NOTHING)
+    by_weights = SnapshotModel(half_trained.config, Snapshot(step=130, source=weights), NO_INTERVENTIONS)
     taken = Interventions(ablated=(("decoder.0.cross", 0),))
-    without = Asked(half_trained.config, snapshot_of(half_trained), taken)
+    without = SnapshotModel(half_trained.config, snapshot_of(half_trained), taken)
     for word in ("frog", "cab"):
         ours, theirs = without.answer(word), by_weights.answer(word)
         np.testing.assert_allclose(ours.forced.probabilities, theirs.forced.probabilities, atol=1e-5)
@@ -238,7 +238,10 @@ def test_switching_a_head_off_affects_every_result(half_trained, half_asked):
 def test_the_interventions_of_a_run_are_applied_only_on_request(half_trained, half_asked):
     taken = Interventions(ablated=(("decoder.0.cross", 0), ("decoder.0.cross", 1)))
     snapshot = snapshot_of(half_trained, interventions=taken)
-    whole, less = asked(half_trained.config, snapshot), asked(half_trained.config, snapshot, taken)
+    whole, less = (
+        snapshot_model(half_trained.config, snapshot),
+        snapshot_model(half_trained.config, snapshot, taken),
+    )
     expected = half_asked.answer("frog").forced.probabilities
     assert np.array_equal(whole.answer("frog").forced.probabilities, expected)
     assert np.abs(less.answer("frog").forced.probabilities - expected).max() > 0.05
@@ -255,7 +258,7 @@ def test_the_interventions_of_a_run_are_applied_only_on_request(half_trained, ha
 )
 def test_interventions_that_do_not_fit_the_model_or_the_word_are_refused(half_trained, taken, named):
     with pytest.raises(InputError, match=named):
-        Asked(half_trained.config, snapshot_of(half_trained), taken).answer("frog")
+        SnapshotModel(half_trained.config, snapshot_of(half_trained), taken).answer("frog")
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf])
@@ -263,7 +266,7 @@ def test_weights_that_are_not_finite_are_refused(half_trained, number):
     weights = {name: array.copy() for name, array in snapshot_of(half_trained).weights.items()}
     next(iter(weights.values())).flat[3] = number
     with pytest.raises(InputError, match="^The numbers of the model of step 7 are not finite: the training"):
-        Asked(half_trained.config, Snapshot(step=7, source=weights), NOTHING)
+        SnapshotModel(half_trained.config, Snapshot(step=7, source=weights), NO_INTERVENTIONS)
 
 
 def test_weights_of_another_model_are_refused(half_trained):
@@ -278,4 +281,4 @@ def test_weights_of_another_model_are_refused(half_trained):
     some = Snapshot(step=7, source=dict(list(whole.weights.items())[:-1]))
     for snapshot in (snapshot_of(other, step=7), some):
         with pytest.raises(InputError, match="^The weights of step 7 do not fit this model"):
-            Asked(half_trained.config, snapshot, NOTHING)
+            SnapshotModel(half_trained.config, snapshot, NO_INTERVENTIONS)

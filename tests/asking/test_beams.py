@@ -1,22 +1,22 @@
-"""Beam search on request, and in every answer of a run that is set to it."""
+"""Beam search on request, and in every answer of a run that is configured for it."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.asking.conftest import WORDS, snapshot_of
-from transformer.asking import KEPT_TREES, Asked
+from transformer.asking import KEPT_TREES, SnapshotModel
 from transformer.decoding.beam import Decoding
 from transformer.decoding.spelling import spell
 from transformer.errors import InputError
-from transformer.interventions import NOTHING
+from transformer.interventions import NO_INTERVENTIONS
 from transformer.recording.recorder import Recorder
 
 
 @pytest.fixture(scope="module")
 def asked_with_beams(half_trained):
     config = half_trained.config.with_changes(decoding="beam", beam_width=4, length_penalty=0.6)
-    return Asked(config, snapshot_of(half_trained), NOTHING)
+    return SnapshotModel(config, snapshot_of(half_trained), NO_INTERVENTIONS)
 
 
 def test_beams_belong_to_the_cleaned_word_and_have_the_requested_width(half_asked):
@@ -30,7 +30,7 @@ def test_beams_belong_to_the_cleaned_word_and_have_the_requested_width(half_aske
         assert found.greedy.right == answer.right
         one = half_asked.beams(word, 1, 0.25)
         assert (one.outputs[0].text, one.outputs[0].stopped) == (answer.output, answer.stopped)
-        assert not one.found_more
+        assert not one.differs_from_greedy
 
 
 def test_the_same_search_runs_once_and_old_searches_are_discarded(half_asked):
@@ -60,7 +60,7 @@ def test_interventions_affect_the_search(half_asked, ask_without):
     assert without.beams("frog", 4, 0.6).tree != half_asked.beams("frog", 4, 0.6).tree
 
 
-def test_a_run_that_is_set_to_beams_uses_them_for_every_answer(half_trained, half_asked, asked_with_beams):
+def test_a_run_with_beam_search_uses_it_for_every_answer(half_trained, half_asked, asked_with_beams):
     words = half_trained.task.held_out()[:60]
     recorder = Recorder(half_trained.model, half_trained.task, Decoding(4, 0.6))
     differing = 0
@@ -77,7 +77,7 @@ def test_a_run_that_is_set_to_beams_uses_them_for_every_answer(half_trained, hal
     assert differing, "somewhere it must have gone through a letter that was not the likeliest"
     written = recorder.write(0).by_word
     same = sum(written[word].text == asked_with_beams.answer(word).output for word in words)
-    assert same >= len(words) - 2  # the limit is that of the longest word in the batch
+    assert same >= len(words) - 2  # the length limit is that of the longest word in the batch
     right, n = asked_with_beams.exact
     every = half_trained.task.held_out()[:n]
     assert right == sum(spell(half_trained.model, half_trained.task, every, decoding=Decoding(4, 0.6)).exact)

@@ -9,9 +9,9 @@ import torch
 from tests.asking.conftest import ids_of, one_pass, snapshot_of
 from tests.conftest import LIVE
 from transformer.anatomy.trace import trace
-from transformer.asking import Asked, asked
+from transformer.asking import SnapshotModel, snapshot_model
 from transformer.config import RunConfig
-from transformer.interventions import NOTHING, Interventions
+from transformer.interventions import NO_INTERVENTIONS, Interventions
 from transformer.recording.recorder import Recorder
 from transformer.recording.weights import Snapshot
 from transformer.training.loop import train
@@ -24,7 +24,7 @@ TOPOLOGIES = ["encoder-decoder", "encoder-only", "decoder-only"]
 def random_model(tiny, fill):
     """Return a training state with random weights, and its model to ask."""
 
-    def make(taken=NOTHING, *, ends=None, **settings):
+    def make(taken=NO_INTERVENTIONS, *, ends=None, **settings):
         state = TrainState.begin(tiny(**settings))
         fill(state.model, 0.9)
         with torch.no_grad():
@@ -32,7 +32,7 @@ def random_model(tiny, fill):
             if ends is not None:
                 state.model.to_logits.bias[2] = ends
         state.model.eval()
-        return state, Asked(state.config, snapshot_of(state), taken)
+        return state, SnapshotModel(state.config, snapshot_of(state), taken)
 
     return make
 
@@ -81,10 +81,10 @@ def test_one_sequence_is_read_with_the_right_answer_or_with_the_model_s_own(rand
 @pytest.mark.parametrize("how", ["configured", "switched"])
 @pytest.mark.parametrize("ends", [None, -1e9])
 def test_without_the_causal_mask_each_row_is_shown_as_it_was_when_it_wrote(random_model, topology, how, ends):
-    """Reference: for each token, the tokens so far are read again, and their last row writes."""
+    """Reference: each token comes from the last row of a new pass over the tokens so far."""
     off = Interventions(masks=(("causal", False),))
     settings = {"topology": topology} | ({"causal_mask": False} if how == "configured" else {})
-    state, model = random_model(off if how == "switched" else NOTHING, ends=ends, **settings)
+    state, model = random_model(off if how == "switched" else NO_INTERVENTIONS, ends=ends, **settings)
     state.model.intervene(off, state.task.src_tokenizer.id_of)
     answer = model.answer("robin")
     free = answer.free
@@ -150,9 +150,9 @@ def test_a_snapshot_with_switched_masks_is_asked_with_the_masks_of_its_configura
     snapshot = snapshot_of(state, interventions=switched)
     expected = plain.answer("frog").forced
     assert np.array_equal(
-        asked(state.config, snapshot).answer("frog").forced.probabilities, expected.probabilities
+        snapshot_model(state.config, snapshot).answer("frog").forced.probabilities, expected.probabilities
     )
-    other = asked(state.config, snapshot, switched).answer("frog")
+    other = snapshot_model(state.config, snapshot, switched).answer("frog")
     assert np.abs(other.forced.probabilities - expected.probabilities).max() > 0.01
     writing_to_itself = [axes for axes in other.forced.axes.values() if axes.writes and axes.kind != "cross"]
     assert writing_to_itself
@@ -175,7 +175,7 @@ def seeing_padding():
 
 def test_a_model_without_a_padding_mask_is_asked_with_the_padding_of_its_training(seeing_padding):
     state, snapshot = seeing_padding
-    report = asked(state.config, snapshot).by_length
+    report = snapshot_model(state.config, snapshot).by_length
     trained = [exact for n, exact in zip(report.lengths, report.exact, strict=True) if 3 <= n <= 5]
     assert min(trained) > 0.5  # without padding, no shorter word would be answered right
 
@@ -183,12 +183,12 @@ def test_a_model_without_a_padding_mask_is_asked_with_the_padding_of_its_trainin
 def test_watch_ask_and_look_inside_show_the_same_map_of_a_word(seeing_padding):
     state, snapshot = seeing_padding
     recorder, words = Recorder(state.model, state.task), ("cat", "longestone", "ox")
-    for word in words:  # the second is longer than anything trained on
+    for word in words:  # the second is longer than any training word
         recorder.add(state.task.question(word))
     recorder.ring.copy(180)
     written, recorded = recorder.write(180).by_word, recorder.develop()
     for word, chunk in zip(words, recorded, strict=True):
-        answer = asked(state.config, snapshot).answer(word)
+        answer = snapshot_model(state.config, snapshot).answer(word)
         passed = trace(state.config, snapshot, word)
         assert answer.expected == (*word[::-1], "[EOS]")
         assert (written[word].text, written[word].stopped) == (answer.output, answer.stopped)

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from benchmarks.tools.browser import SIZE, chromium
 from tests.browser.watcher import PATIENCE, Watcher
-from tests.security.stranger import in_a_loop, visiting
+from tests.security.stranger import run_in_thread, visiting
 from tests.serving import start_server
 
 CHROMIUM = shutil.which("chromium")
@@ -39,7 +39,7 @@ SOCKETS = """{
 """Keeps all sockets of a page in `window.sockets`, counts their messages, and drops the messages received by
 sockets whose address matches `window.deaf`."""
 FAST = "/?steps=5000&goal=none"
-"""At full speed: everything else on the machine takes longer meanwhile."""
+"""Full pace: slows down everything else on the machine."""
 SMALL = "&goal=none&layers_encoder=1&layers_decoder=1&heads=2&width=16"
 LONG = f"/?steps=5000{SMALL}&pace=20+steps%2Fs"
 CALM = f"/?steps=5000{SMALL}&pace=1+steps%2Fs"
@@ -131,7 +131,7 @@ def visit(app: str, tab: Page) -> Iterator[Watcher]:
 
 @pytest.fixture
 def watch(visit: Watcher) -> Iterator[Watcher]:
-    """The same page; its console must show no error, and it may send requests to the app only."""
+    """The page of `visit`; its console must show no error, and it may send requests to the app only."""
     yield visit
     assert visit.errors == []
     assert visit.hosts <= {visit.app.removeprefix("http://")}
@@ -166,12 +166,12 @@ def trained(app: str, query: str, state: str = "finished") -> str:
     async def train() -> str:
         async with visiting(app, query) as visitor:
             await visitor.answered(visitor.press("run_start"))
-            await visitor.told(lambda now: now["state"] == state)
+            await visitor.news_until(lambda now: now["state"] == state)
             return visitor.run
 
-    return str(in_a_loop(train()))
+    return str(run_in_thread(train()))
 
 
 def shown(watch: Watcher) -> object:
-    """The title of the large map."""
+    """Return the title of the large map."""
     return watch.plot("live_map", "gd.layout.title.text")

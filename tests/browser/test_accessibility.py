@@ -52,7 +52,8 @@ SETTLED = """async () => {
   for (let frame = 0; frame < 15; frame += 1) await new Promise(requestAnimationFrame);
   return colours() === before;
 }"""
-"""Whether no colour outside the player, whose run may be training, has changed for some frames."""
+"""Whether all colours outside the player have stayed the same for 15 animation frames; a run may be
+training inside the player."""
 
 
 def go_to(watch, page):
@@ -76,7 +77,7 @@ def test_axe_finds_no_violation_on_any_page_before_during_and_after_training(wat
         assert violations(watch) == [], page
 
 
-def test_axe_finds_no_violation_beside_an_input_error_and_in_full_screen(watch):
+def test_axe_finds_no_violation_with_an_input_error_and_in_full_screen(watch):
     watch.open(PATH)
     watch.type("own_word", "zz 19")
     expect(watch.page.locator(".st-key-word_problem")).to_be_visible()
@@ -96,7 +97,7 @@ def test_the_keyboard_reaches_every_head_and_the_label_of_the_map_names_its_stro
     large = watch.page.locator(".st-key-live_map .live-figure")
     maps = watch.page.locator(".st-key-live_maps .live-figure")
     watch.page.locator(".st-key-kind button").last.focus()
-    for _ in range(20):  # past the outline's box, the large map and its own menu
+    for _ in range(20):  # past the Outline checkbox, the large map and its menu
         watch.page.keyboard.press("Tab")
         if maps.evaluate("element => element === document.activeElement"):
             break
@@ -127,7 +128,7 @@ def focus_by_tab(watch, key, most=60):
 
 
 def framed(watch, key):
-    """Return the framed cell of a picture as [index of its pair of axes, row, column]."""
+    """Return the framed cell of a picture as [index of its subplot, row, column]."""
     return watch.plot(
         key,
         """(() => {

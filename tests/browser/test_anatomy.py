@@ -35,7 +35,7 @@ def inside(watch):
 
 @pytest.fixture(scope="module")
 def run(app):
-    """A finished run of 60 steps."""
+    """The id of a finished run of 60 steps."""
     return trained(app, f"steps=60{SMALL}&word=cat")
 
 
@@ -113,7 +113,7 @@ def test_pointing_at_a_number_frames_the_related_numbers_without_a_request_to_th
     assert framed(inside, "query") == [[2, 0, 1, width]]
     assert framed(inside, "key") == framed(inside, "value") == [[3, 0, 1, width]]
     point(inside, 3, 5, WEIGHTS.replace("weights", "value"))
-    assert framed(inside, "key") == framed(inside, "scores") == []  # values have no part in the scores
+    assert framed(inside, "key") == framed(inside, "scores") == []  # scores do not depend on values
     assert framed(inside, "mixed") == [[0, 5, 4, 1]]
     assert framed(inside, "weights") == [[0, 3, 4, 1]]
     into = inside.page.locator(f"{WEIGHTS.replace('weights', 'mixed')} .cells i.into:not([hidden])")

@@ -61,7 +61,7 @@ def test_with_reduced_motion_the_recording_does_not_play(watch):
     watch.open(RECORDED)
     watch.page.wait_for_timeout(1500)
     assert watch.number("live_map", "step") == LAST
-    assert watch.number("live_map", "draws") <= 3  # for the index, the socket and the layout
+    assert watch.number("live_map", "draws") <= 3  # one each for the index, the socket and the layout
 
 
 def test_start_ends_the_film_and_trains_a_new_model(watch):

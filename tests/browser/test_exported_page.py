@@ -57,7 +57,7 @@ def shipped(monkeypatch) -> Iterator[RunView]:
 
 
 class Reader(Watcher):
-    """A reader of the exported page, without a network."""
+    """A watcher of the exported page in an offline browser."""
 
     def open(self, content: str, file: Path) -> None:
         file.write_text(content, encoding="utf-8")
@@ -93,7 +93,7 @@ def without_network(page: Page, file: Path) -> Iterator[Reader]:
     yield reader
     reader.leave()
     assert reader.errors == []
-    # "data:" and "blob:" are inside the page, such as its modules or a picture being saved.
+    # "data:" and "blob:" URLs are inside the page, such as its modules or a picture being saved.
     outside = {url for url in reader.asked if not url.startswith(("data:", "blob:"))}
     assert outside == {file.as_uri()}
 
@@ -126,7 +126,7 @@ def stays(view: RunView, browser: Browser, tmp_path_factory) -> Iterator[Reader]
 
 @pytest.fixture
 def shared(stays: Reader) -> Iterator[Reader]:
-    """The same page, opened once for the tests that choose no other word, kind or head."""
+    """A page opened once, shared by the tests that choose no other word, kind or head."""
     yield stays
     stays.page.mouse.move(0, 0)
     stays.step_by("End")
@@ -174,7 +174,7 @@ def test_the_slider_moves_every_panel_and_each_number_matches_the_frame(shared, 
         right = f"{frame.evaluation.right} / {frame.evaluation.total:,}"
         assert right in shared.text(".st-key-words_right") + shared.text(".hl-lengths")
         written = shared.page.locator(".hl-outputs samp").first.inner_text()
-        probe = frame.probes[0]
+        probe = frame.words[0]
         assert written.rstrip("·…") == probe.output
         marks = shared.plot("live_map", "gd.layout.yaxis2.ticktext")
         assert ["<b>✗</b> " in mark for mark in marks] == [
@@ -282,7 +282,7 @@ def test_the_picture_of_the_model_opens_a_box_with_the_numbers_of_the_step(share
         expected = view.frames.of_step(step).map(0, SITE)[0][0, 0]
         said = model.locator(".st-key-model_readout").inner_text()
         assert float(said.rpartition(": ")[2].removesuffix("%")) / 100 == pytest.approx(expected, abs=1e-3)
-    expect(model.locator(".st-key-model_mode")).to_be_hidden()  # changes of the next step need the weights
+    expect(model.locator(".st-key-model_mode")).to_be_hidden()  # the change of a step needs its snapshots
 
 
 def test_the_page_follows_the_colour_scheme_and_fits_a_projector(shared):
@@ -342,7 +342,7 @@ def only(view: RunView, steps: Collection[int]) -> RunView:
 
 
 def walked(offline, file, views, word, positions):
-    """Walk a race by steps through these positions; return the steps of both panels at each of them."""
+    """Step a race by steps through these positions; return the steps that both panels show at each."""
     offline.open_race(views, "steps", file, word=word, step=0)
     found = []
     for position in positions:

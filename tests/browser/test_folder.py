@@ -62,8 +62,8 @@ def test_an_open_page_reconnects_by_itself_when_its_server_restarts(page, tmp_pa
         expect(page.get_by_test_id("stException")).to_have_count(0)
         watch.click("time_live")
         watch.click("run_continue")
-        watch.until(lambda: watch.state == "training" or watch.looked()["map"] > 40)
-        watch.until(lambda: watch.looked()["map"] > 40, what="what the new server trains")
+        watch.until(lambda: watch.state == "training" or watch.shown_steps()["map"] > 40)
+        watch.until(lambda: watch.shown_steps()["map"] > 40, what="what the new server trains")
     finally:
         server.kill()
         server.wait()
@@ -110,7 +110,7 @@ def test_after_a_server_was_killed_the_browser_finds_its_run_and_resumes_it(page
         watch.until(lambda: watch.state == "paused")
         assert f"run={run}" in page.url
         stood = watch.number("live_map", "step")
-        assert stood >= seen - 100  # frames are fewer than steps
+        assert stood >= seen - 100  # not every step has a frame
         expect(page.locator(".st-key-run_start button")).to_contain_text("Resume")
         watch.click("run_start")
         watch.until(lambda: watch.state == "training" and watch.number("live_map", "step") > stood)

@@ -8,41 +8,45 @@ from playwright.sync_api import expect
 from tests.browser.conftest import LONG, SMALL, finish, start
 
 STREAMLIT = "window.sockets.filter((one) => one.url.includes('_stcore'))"
-TOLD = f"{STREAMLIT}.reduce((sum, one) => sum + one.sent, 0)"
-NEWS = f"window.sockets.filter((one) => one.readyState === 1 && !{STREAMLIT}.includes(one)).length"
+N_SENT_TO_STREAMLIT = f"{STREAMLIT}.reduce((sum, one) => sum + one.sent, 0)"
+N_OPEN_NEWS_SOCKETS = (
+    f"window.sockets.filter((one) => one.readyState === 1 && !{STREAMLIT}.includes(one)).length"
+)
 
 
-def follow_masks(visit):
+def open_masks_page(visit):
     start(visit, LONG)
     visit.page.get_by_role("link", name="Masks").click()
     visit.drawn("model_picture")
 
 
 def test_a_page_sends_nothing_more_after_a_click_on_a_link_to_another_page(visit):
-    """Streamlit runs the page of the latest message, and the Masks page reports newer steps by itself."""
-    follow_masks(visit)
-    before = visit.page.evaluate(TOLD)
-    visit.until(lambda: visit.page.evaluate(TOLD) > before + 1, what="the page telling of newer steps")
-    visit.page.evaluate("window.deaf = /_stcore/")  # the server takes long to answer
+    """The Masks page reports newer steps; after the click, a report would make Streamlit run Masks again."""
+    open_masks_page(visit)
+    before = visit.page.evaluate(N_SENT_TO_STREAMLIT)
+    visit.until(
+        lambda: visit.page.evaluate(N_SENT_TO_STREAMLIT) > before + 1, what="the page telling of newer steps"
+    )
+    visit.page.evaluate("window.deaf = /_stcore/")  # simulates a server that answers late
     visit.page.wait_for_timeout(200)
-    before = visit.page.evaluate(TOLD)
+    before = visit.page.evaluate(N_SENT_TO_STREAMLIT)
     visit.page.get_by_role("link", name="Watch", exact=True).click()
     visit.page.wait_for_timeout(3000)
-    assert visit.page.evaluate(TOLD) == before + 1
+    assert visit.page.evaluate(N_SENT_TO_STREAMLIT) == before + 1
 
 
 def test_a_page_that_was_left_closes_its_socket(visit):
-    follow_masks(visit)
-    visit.until(lambda: visit.page.evaluate(NEWS) == 1, what="only this page listening")
+    open_masks_page(visit)
+    visit.until(lambda: visit.page.evaluate(N_OPEN_NEWS_SOCKETS) == 1, what="only this page listening")
     visit.page.get_by_role("link", name="Your data").click()
-    visit.until(lambda: visit.page.evaluate(NEWS) == 0)
+    visit.until(lambda: visit.page.evaluate(N_OPEN_NEWS_SOCKETS) == 0)
     visit.page.get_by_role("link", name="Watch", exact=True).click()
     visit.click("run_stop")
 
 
 @pytest.mark.parametrize("late", ["an answer from before", pytest.param("an error", marks=pytest.mark.slow)])
 def test_a_map_recorded_while_the_index_was_loading_is_shown(visit, late):
-    """The socket has announced the map by then, and announces nothing more of an idle run."""
+    """The socket announces the map before the index arrives; for an idle run it announces nothing more."""
     asked = []
 
     def answer_late(route):
@@ -64,7 +68,7 @@ def test_a_map_recorded_while_the_index_was_loading_is_shown(visit, late):
 
 @pytest.fixture
 def held(watch):
-    """Return a function that holds back the index that a page requests next, and returns its route."""
+    """Return a function that holds back the next index request of a page and returns its route."""
 
     def hold(ask):
         waiting = []
@@ -78,7 +82,7 @@ def held(watch):
     return hold
 
 
-def test_a_choice_made_before_the_index_has_loaded_is_sent_too(watch, held):
+def test_a_choice_made_before_the_index_has_loaded_is_kept(watch, held):
     index = held(lambda: watch.page.goto(f"{watch.app}/?step=5"))
     watch.page.locator(".st-key-outline input").check()
     watch.page.wait_for_timeout(500)  # until the choice has been sent
@@ -117,7 +121,7 @@ def test_a_slow_page_is_sent_only_what_it_draws_and_a_page_that_cannot_draw_is_s
     start(visit, LONG)
     visit.page.evaluate(SLOW)
     visit.page.wait_for_timeout(3000)
-    assert visit.page.evaluate("window.came") <= 8  # two messages ahead, and at most two pictures a second
+    assert visit.page.evaluate("window.came") <= 8  # 3 s of two pictures a second, and two undrawn messages
     visit.page.evaluate(BROKEN)
     visit.until(lambda: visit.page.evaluate("window.came") > 8, what="more news")
     visit.errors.clear()

@@ -80,7 +80,7 @@ def test_an_own_model_is_followed_live_reviewed_exported_and_stays_when_its_proc
     page.get_by_role("link", name="Watch", exact=True).click()
     watch.until(lambda: "/masks" not in page.url, what="the page Watch")
     expect(page.locator(".st-key-run_start button")).to_be_visible()
-    watch.stands()
+    watch.until_settled()
     page.locator(".st-key-run_remote button").click()
     watch.until(lambda: watch.state == "training", what="the training again")
     expect(page.locator(".time-slider input")).to_have_count(1)  # the player of the previous run has gone

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from pages.shared.plain import plain
 from tests.browser.conftest import LONG
-from tests.security.stranger import in_a_loop, visiting
+from tests.security.stranger import run_in_thread, visiting
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_the_browser_that_started_a_run_controls_it_after_a_reload_too(watch, st
 def test_an_owner_who_reloads_right_after_start_still_controls_the_run(first_visit, delay):
     watch = first_visit
     watch.open(LONG)
-    watch.stands()  # a press is queued while the page is being drawn, and a reload drops the queue
+    watch.until_settled()  # a press is queued while the page is being drawn, and a reload drops the queue
     watch.click("run_start")
     watch.page.wait_for_timeout(delay)
     watch.page.reload()
@@ -64,7 +64,7 @@ def test_the_owner_link_gives_control_to_another_device_and_its_secret_leaves_th
 ):
     watch.page.get_by_text("Share a link").click()
     expect(watch.page.locator(".st-key-run_link code")).to_be_visible()
-    assert watch.page.locator(".st-key-owner_link").count() == 0  # the page may be on a projector
+    assert watch.page.locator(".st-key-owner_link").count() == 0  # the page may be projected
     watch.click("owner_show")
     link = watch.page.locator(".st-key-owner_link code").inner_text()
     expect(watch.page.get_by_text("on this machine only")).to_be_visible()
@@ -93,18 +93,18 @@ def test_a_following_viewer_sees_the_owners_step_until_they_choose_another(watch
     watch.until(lambda: watch.stands_at(0))
     guest.until(lambda: guest.stands_at(0))
     guest.click("time_live")
-    guest.until(lambda: guest.looked()["map"] >= 25)
+    guest.until(lambda: guest.shown_steps()["map"] >= 25)
     expect(follow).not_to_be_checked()
     watch.step_by("ArrowRight")
     watch.until(lambda: watch.stands_at(1))
     guest.page.wait_for_timeout(1500)
-    assert guest.looked()["map"] >= 25
+    assert guest.shown_steps()["map"] >= 25
     follow.check()
     guest.until(lambda: guest.stands_at(1))
 
 
 def test_a_forged_press_over_a_raw_connection_does_not_control_the_run(app, watch, started):
-    """A viewer has no such button: the client presses one of its own page, but sends the link of this run."""
+    """A viewer has no such button: the client presses that of its own run, but sends the link of this run."""
 
     async def forge():
         async with visiting(app) as own:
@@ -112,7 +112,9 @@ def test_a_forged_press_over_a_raw_connection_does_not_control_the_run(app, watc
             await own.answered(own.press("run_step"))
             return own.alerts
 
-    assert in_a_loop(forge())[-1:] == [plain("Only the owner of this run can change it. Start your own run.")]
+    assert run_in_thread(forge())[-1:] == [
+        plain("Only the owner of this run can change it. Start your own run.")
+    ]
     step = watch.number("live_map", "step")
     watch.until(lambda: watch.number("live_map", "step") > step)
     assert watch.state == "training"

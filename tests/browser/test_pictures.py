@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, expect
 from tests.browser.conftest import CALM, LONG, RUNS, SMALL, finish, start
 
 AT_ONCE = 2.0
-"""Seconds, generous for a busy machine."""
+"""Maximum seconds of an immediate response, generous for a busy machine."""
 
 
 def test_choosing_a_head_or_a_kind_of_attention_needs_no_server(visit):
@@ -176,11 +176,11 @@ def test_a_hidden_tab_is_sent_nothing_until_it_is_visible_again(visit):
 
     hide(True)
     visit.page.wait_for_timeout(1000)  # until messages on their way have arrived
-    heard, seen = visit.page.evaluate(news), visit.looked()["map"]
+    heard, seen = visit.page.evaluate(news), visit.shown_steps()["map"]
     visit.page.wait_for_timeout(2000)
     assert visit.page.evaluate(news) == heard
     hide(False)
-    visit.until(lambda: visit.looked()["map"] > seen, what="a later step")
+    visit.until(lambda: visit.shown_steps()["map"] > seen, what="a later step")
 
 
 def test_all_heads_of_a_large_model_are_drawn_as_small_maps_with_labels_beside_them(watch):

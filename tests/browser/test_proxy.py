@@ -18,7 +18,7 @@ from benchmarks.tools.server import ROOT, free_port
 from pages.stream.files import plotly
 from tests.browser.conftest import REQUIRED
 from tests.browser.watcher import Watcher
-from tests.security.stranger import in_a_loop, visiting
+from tests.security.stranger import run_in_thread, visiting
 from tests.serving import start_server
 
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
@@ -173,7 +173,7 @@ def looked(address, **headers):
         async with visiting(address, headers=headers) as visitor:
             return visitor.texts, visitor.alerts, visitor.keys
 
-    return in_a_loop(look())
+    return run_in_thread(look())
 
 
 def test_the_user_name_comes_from_the_proxy_only_and_direct_access_is_refused(proxy, app):
@@ -187,7 +187,7 @@ def test_the_user_name_comes_from_the_proxy_only_and_direct_access_is_refused(pr
 
 
 def test_uploads_are_limited_by_the_app_and_not_by_a_lower_limit_of_the_proxy(proxy):
-    """nginx's default limit is 1 MB; here the app answers before the body has arrived: a token is missing."""
+    """nginx's default limit is 1 MB; here the app refuses before the body arrives: a token is missing."""
     announced = PASSWORD | {"Content-Length": "2000000"}  # announced only: the refusal needs no body
     status, body = asked(proxy, "/_stcore/upload_file/nobody/a-file", announced, "PUT")
     assert (status, b"XSRF" in body) == (403, True)

@@ -12,7 +12,7 @@ WATCH = """() => {
   const host = (side) => document.querySelector(`.st-key-race_${side} .live-figure`);
   const of = (side) => host(side).layout?.title.text ?? "";
   const counter = () => document.querySelector(".headlight-player .counter b").textContent;
-  // One may have been stopped a step before the other, and says so.
+  // A run that stopped a step before the other shows "ended at" instead.
   const clock = (text) => (text.includes("ended at") ? counter() : null)
     ?? /[\\d.,]+ s(?=[ ,])/.exec(text)?.[0] ?? /step ([\\d,]+)/.exec(text)?.[1];
   window.redraws = [];
@@ -133,7 +133,7 @@ def test_a_viewer_with_the_link_sees_the_owners_step_and_has_no_buttons_to_contr
     watch.step_by("Home", "ArrowRight", "ArrowRight")
     guest.until(lambda: step(guest) == 2, what="the owner's step")
     assert not guest.page.locator(".st-key-run_stop, .st-key-run_continue").count()
-    guest.errors[:] = [error for error in guest.errors if "404" not in error]  # Streamlit's, of a deep link
+    guest.errors[:] = [error for error in guest.errors if "404" not in error]  # Streamlit's own 404s
 
 
 def test_the_race_can_be_downloaded_as_one_page(watch, tmp_path):

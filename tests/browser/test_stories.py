@@ -33,11 +33,11 @@ FIRST_ROW = """() => {
   };
   look();
 }"""
-"""Keeps row 4 of the large map as the first animation frame shows it."""
+"""Stores in `window.firstRow` row 4 of the large map as it is first drawn."""
 DRAWN = ".headlight-player[data-story] svg.main-svg"
 
 
-class Told(Watcher):
+class StoryPage(Watcher):
     """A page that shows a story."""
 
     @property
@@ -72,11 +72,11 @@ class Told(Watcher):
 
 
 def telling(browser, address):
-    return Told(new_page(browser), address)
+    return StoryPage(new_page(browser), address)
 
 
 @pytest.fixture
-def told(browser, app):
+def news_until(browser, app):
     """The page of a new visitor."""
     page = telling(browser, app)
     yield page
@@ -172,7 +172,7 @@ def test_the_tour_is_taken_by_keyboard_alone_and_restores_the_previous_screen(to
     keys.press("Enter")
     told.page.wait_for_selector(DRAWN)
     told.next_is(ready=False)
-    keys.press("Enter")  # on Go on, which moves the focus to the next task
+    keys.press("Enter")  # on the button "Go on", which moves the focus to the next task
     assert told.page.evaluate("Boolean(document.activeElement.closest('.st-key-live_map .live-figure'))")
     keys.press("Enter")
     assert re.search(r"Row .+, column .+: \d+%\.", told.hint)
@@ -226,9 +226,9 @@ def test_a_row_is_hidden_until_the_visitor_guesses_and_shown_afterwards(told):
     )
 
 
-def test_viewers_can_follow_leave_and_rejoin_a_story_and_the_notes_keep_to_its_beat(told, browser, app):
+def test_viewers_can_follow_leave_and_rejoin_a_story_and_the_notes_show_its_beat(told, browser, app):
     told.story("story=talk")
-    viewer, notes = telling(browser, app), Told(told.page.context.new_page(), app)
+    viewer, notes = telling(browser, app), StoryPage(told.page.context.new_page(), app)
     viewer.story(f"story=talk&run={told.run}")
     notes.page.goto(f"{told.page.url}&notes=1")
     notes.page.wait_for_selector(".notes")

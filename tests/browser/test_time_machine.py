@@ -31,7 +31,7 @@ def start(watch, path=LONG, step=30):
 
 @pytest.fixture(scope="module")
 def run(app):
-    """A finished run of 30 steps."""
+    """The id of a finished run of 30 steps."""
     return trained(app, SHORT)
 
 
@@ -65,7 +65,7 @@ def test_review_stays_at_its_step_while_the_run_goes_on(watch, looks):
     assert newest(watch) > before
     assert watch.number("live_map", "draws") - draws < newest(watch) - before
     watch.click("time_live")
-    watch.until(lambda: watch.looked()["map"] > before, what="the newest step")
+    watch.until(lambda: watch.shown_steps()["map"] > before, what="the newest step")
     assert marker.is_hidden()
     expect(badge).to_have_text("● LIVE")
 
@@ -80,7 +80,7 @@ def test_keys_move_by_the_right_number_of_steps_and_play_shows_every_step_in_ord
         )
     badge = watch.page.locator(".st-key-time_badge")
     expect(badge).to_have_text("REVIEW back to newest step")
-    watch.step_by("End")  # going to the end means following
+    watch.step_by("End")  # the end position follows the newest step
     watch.until(lambda: watch.stands_at(30))
     expect(badge).to_have_text("newest step")
     watch.until(lambda: "step=" not in watch.page.url, what="an address without a step")
@@ -99,7 +99,7 @@ def test_keys_move_by_the_right_number_of_steps_and_play_shows_every_step_in_ord
 
 @pytest.mark.usefixtures("ended")
 def test_pressing_play_stop_and_play_again_plays_only_one_film(watch):
-    """Each picture of a film is drawn once: every drawing counts, also of the same step."""
+    """Counts every drawing, also of the same step: one film draws each step once."""
     watch.step_by("Home")
     watch.page.locator(".st-key-time_speed select").select_option("2/s")
     drawn = watch.page.evaluate(
@@ -203,7 +203,7 @@ def test_every_page_and_the_link_share_the_selected_step_word_kind_and_head(watc
     assert watch.page.url == address
 
 
-def test_a_word_is_spelled_letter_by_letter_with_its_row_lit_and_the_pointer_filters_the_lines(watch):
+def test_a_word_is_spelled_letter_by_letter_with_its_row_highlighted_and_the_pointer_filters_the_lines(watch):
     finish(watch, "/?steps=30&goal=none&letters=6&word=cat", 30)
     watch.page.get_by_role("link", name="Ask", exact=True).click()
     watch.page.wait_for_selector(".st-key-explore_lines svg.main-svg")

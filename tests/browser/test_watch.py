@@ -39,7 +39,7 @@ def test_start_can_be_pressed_as_soon_as_it_appears(first_visit):
     expect(page.locator(RUNS)).to_have_count(1)
 
 
-def test_one_press_trains_to_the_goal_and_full_screen_shows_the_turned_head_in_large_type(watch):
+def test_one_press_trains_to_the_goal_and_full_screen_shows_the_anti_diagonal_head_in_large_type(watch):
     start(watch)
     watch.until(lambda: watch.state == "finished", 240, "the end of the default preset")
     moment = watch.page.locator(".st-key-moment")
@@ -50,7 +50,7 @@ def test_one_press_trains_to_the_goal_and_full_screen_shows_the_turned_head_in_l
     watch.until(lambda: watch.stands_at(last), what="the last frame")
     assert "decoder 2" in shown(watch)
     widths = watch.plot("live_maps", "gd.layout.shapes.map(s => s.line.width)")
-    assert sorted(set(widths)) == [0, 2, 4]  # other heads, those that have turned, and the large one
+    assert sorted(set(widths)) == [0, 2, 4]  # other heads, anti-diagonal heads, and the enlarged head
     step = int(turned.get_attribute("data-step"))
     turned.press("Enter")
     watch.until(lambda: watch.stands_at(step), what="the step of the moment")
@@ -232,7 +232,7 @@ def test_a_run_is_controlled_by_keyboard(watch):
 
 @pytest.mark.slow
 def test_a_slow_browser_does_not_undo_the_choice_of_a_word(first_visit):
-    """The browser requests parts of the page with values of boxes from before the page filled them in."""
+    """The browser's late requests carry values of text boxes from before the page filled them in."""
     watch = first_visit
     watch.open()
     watch.page.context.new_cdp_session(watch.page).send("Emulation.setCPUThrottlingRate", {"rate": 12})

@@ -87,15 +87,15 @@ class Watcher:
         self.button(key).click()
 
     def button(self, key: str) -> Locator:
-        """A button of the page; where it has a help text, Streamlit draws it twice and hides the second."""
+        """Return the button of a key; with a help text, Streamlit draws it twice and hides the second."""
         return self.page.locator(f".st-key-{key} button").first
 
-    def stands(self) -> None:
+    def until_settled(self) -> None:
         """Wait until the page has been drawn: until then, it may replace a box or a button."""
         self.page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
 
     def type(self, key: str, text: str) -> None:
-        self.stands()
+        self.until_settled()
         box = self.page.locator(f".st-key-{key} input")
         box.fill(text)
         box.press("Enter")
@@ -116,14 +116,14 @@ class Watcher:
         for key in keys:
             slider.press(key)
 
-    def looked(self) -> dict[str, int]:
+    def shown_steps(self) -> dict[str, int]:
         """Return the step that each panel of the player shows, all read at once."""
         found: dict[str, int] = self.page.evaluate(LOOKED)
         return found
 
     def stands_at(self, step: int) -> bool:
         """Whether every panel of the player shows this step."""
-        return set(self.looked().values()) == {step}
+        return set(self.shown_steps().values()) == {step}
 
     def number(self, key: str, name: str) -> int:
         """Return an attribute of the picture's host element: step or draws."""
@@ -141,7 +141,7 @@ class Watcher:
 
     @property
     def state(self) -> str:
-        """The word of the status line that is the state: the line also holds `0.1 s of training`."""
+        """The state: one word of the status line, which also contains, for example, `0.1 s of training`."""
         return self.status.partition(" · ")[0].rpartition(" ")[2]
 
     def until(self, condition: str | object, seconds: float = PATIENCE, what: str = "") -> float:
@@ -154,7 +154,7 @@ class Watcher:
         return time.monotonic() - began
 
     def plot(self, key: str, expression: str) -> object:
-        """Evaluate JavaScript on the picture's host element, called gd as Plotly does.
+        """Evaluate a JavaScript expression in which `gd` is the picture's host element, as in Plotly.
 
         Waits for a picture that is still being created.
         """
@@ -171,7 +171,7 @@ class Watcher:
     def point(
         self, key: str, x: float | str, y: float | str, answered: Callable[[], object]
     ) -> tuple[float, float]:
-        """Move the pointer at a point of a picture's axes until the page responds.
+        """Move the pointer to a point of a picture's axes until the page responds.
 
         During layout, a picture may move away from under a resting pointer; a redrawn picture responds only
         to a pointer that moves onto it.

@@ -15,7 +15,7 @@ Answered = tuple[int, list[str], str]
 
 @pytest.fixture
 def command(capsys: pytest.CaptureFixture[str]) -> Callable[..., Answered]:
-    """Run a command: (exit code, lines on standard output, standard error)."""
+    """Return a function that runs a command: (exit code, lines of standard output, standard error)."""
 
     def run(*arguments: object) -> Answered:
         capsys.readouterr()
@@ -31,7 +31,7 @@ def command(capsys: pytest.CaptureFixture[str]) -> Callable[..., Answered]:
 
 @pytest.fixture
 def refused(command: Callable[..., Answered]) -> Callable[..., str]:
-    """Run an invalid command, with exit code 2, and return its one-line message."""
+    """Return a function that runs an invalid command, checks exit code 2 and returns its one-line message."""
 
     def run(*arguments: object) -> str:
         code, lines, error = command(*arguments)
@@ -49,7 +49,7 @@ def complaint(error: str) -> str:
 
 @pytest.fixture
 def config_file(tiny: Callable[..., RunConfig], tmp_path: Path) -> Callable[..., Path]:
-    """Write a tiny configuration, with these settings changed, to a file."""
+    """Return a function that writes a tiny configuration with these changes to a file."""
 
     def write(**changes: object) -> Path:
         path = tmp_path / f"{'_'.join(changes) or 'tiny'}.json"

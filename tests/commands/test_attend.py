@@ -8,7 +8,7 @@ import shutil
 import numpy as np
 import pytest
 
-from transformer.asking import asked
+from transformer.asking import snapshot_model
 from transformer.interventions import Block, Interventions
 from transformer.recording.tape import record
 from transformer.recording.weights import Weights
@@ -50,7 +50,7 @@ def test_a_step_is_answered_with_the_nearest_weights_on_its_side_of_the_interven
     assert (code, len(lines), error) == (0, 1, "")
     said = json.loads(lines[0])
     snapshot = view.snapshot_at(answers)
-    model = asked(view.config, snapshot, snapshot.interventions)
+    model = snapshot_model(view.config, snapshot, snapshot.interventions)
     answer = model.answer("banana")
     assert (said["step"], said["output"]) == (answers, answer.output)
     assert (said["src_tokens"], said["tgt_tokens"]) == (
@@ -85,7 +85,7 @@ def test_the_default_step_is_the_last_and_the_default_output_is_one_line_of_text
     command, saved_run, monkeypatch
 ):
     view, folder = saved_run
-    output = asked(view.config, view.snapshots[-1], TAKEN).answer("ox").output
+    output = snapshot_model(view.config, view.snapshots[-1], TAKEN).answer("ox").output
     assert output != "xo", "60 steps are too few to be right"
     said = command("attend", folder, "--text", " OX ")
     assert said == (0, [f"step 60: ox -> {output} (wrong; the answer is xo)"], "")

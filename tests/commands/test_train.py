@@ -29,7 +29,7 @@ KEYS = (
 
 @pytest.fixture
 def train(command, config_file):
-    """Train the tiny configuration, with these arguments."""
+    """Return a function that trains the tiny configuration with these arguments."""
     config = config_file()
     return lambda *arguments: command("train", "--config", config, *arguments)
 
@@ -86,7 +86,7 @@ def test_a_goal_can_be_set_by_an_option_and_the_goal_of_a_configuration_file_is_
 ):
     few = ("--steps", "2", "--set", "d_model=8", "--set", "n_heads=2")
     assert train(*few)[0] == 0  # no goal is set
-    assert train(*few, "--set", "goal=0.5")[0] == 1  # in two steps it is not reached
+    assert train(*few, "--set", "goal=0.5")[0] == 1  # not reached in two steps
     assert train(*few, "--target", "0.5", "--set", "goal=null")[0] == 0
     every_right()
     code, lines, _ = command("train", "--config", config_file(goal=0.5), "--json")

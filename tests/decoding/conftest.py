@@ -1,4 +1,4 @@
-"""A model with given probabilities of tokens, and straightforward reference searches."""
+"""A model with given token probabilities, and simple reference searches."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from transformer.tasks import Batch
 EOS = 2
 
 
-class Told:
+class ScriptedModel:
     """A model whose next-token probabilities are a function of (question, tokens written so far).
 
     Args:
-        most: number of positions.
+        most: maximum number of positions.
     """
 
     writes_at_once = supports_kv_cache = False
@@ -55,7 +55,7 @@ def penalty(n: int, alpha: float) -> float:
     return ((5 + n) / 6) ** alpha
 
 
-def best_of_all(model: Told, question: int, size: int, most: int, alpha: float) -> tuple[int, ...]:
+def best_of_all(model: ScriptedModel, question: int, size: int, most: int, alpha: float) -> tuple[int, ...]:
     """Return the best-scoring of all sequences of at most `most` tokens that end with [EOS]."""
     others = [token for token in range(size) if token != EOS]
     every = [(*begun, EOS) for n in range(most) for begun in itertools.product(others, repeat=n)]
@@ -63,7 +63,7 @@ def best_of_all(model: Told, question: int, size: int, most: int, alpha: float) 
 
 
 def by_hand(
-    model: Told, question: int, size: int, most: int, width: int, alpha: float
+    model: ScriptedModel, question: int, size: int, most: int, width: int, alpha: float
 ) -> tuple[tuple[int, ...], list[list[tuple[int, ...]]]]:
     """Run beam search on a list of sequences; return the answer and the beam after each token."""
     opened, finished, levels = [()], [], []
@@ -93,12 +93,14 @@ def at_random(size: int, seed: int) -> Callable[[int, tuple[int, ...]], list[flo
     return says
 
 
-def said(table: dict[tuple[int, ...], dict[int, float]]) -> Callable[[int, tuple[int, ...]], list[float]]:
-    """Look up the probabilities of the next token by prefix; a prefix without an entry ends at once."""
+def probabilities_from(
+    table: dict[tuple[int, ...], dict[int, float]],
+) -> Callable[[int, tuple[int, ...]], list[float]]:
+    """Return a lookup of next-token probabilities by prefix; after a prefix without an entry comes [EOS]."""
     return lambda _question, tokens: [table.get(tokens, {EOS: 1.0}).get(token, 0.0) for token in range(7)]
 
 
-def rows(written: Written) -> list[list[int]]:
+def unpadded(written: Written) -> list[list[int]]:
     """Return the written tokens as lists of different lengths, and assert that only padding follows."""
     found = []
     for row, n in zip(written.tokens.tolist(), written.lengths.tolist(), strict=True):
@@ -108,13 +110,13 @@ def rows(written: Written) -> list[list[int]]:
 
 
 @torch.no_grad()
-def lively(model: Transformer) -> Transformer:
+def without_output_bias(model: Transformer) -> Transformer:
     """Put a model in eval mode with an output bias of zero, so that its tokens depend on what it reads."""
     model.eval().to_logits.bias.zero_()
     return model
 
 
 @pytest.fixture
-def told() -> SimpleNamespace:
+def scripted() -> SimpleNamespace:
     """The model with given probabilities, and the reference searches."""
-    return SimpleNamespace(Told=Told, best_of_all=best_of_all, by_hand=by_hand, at_random=at_random)
+    return SimpleNamespace(Model=ScriptedModel, best_of_all=best_of_all, by_hand=by_hand, at_random=at_random)

@@ -1,4 +1,4 @@
-"""Greedy decoding, token by token, against whole forward passes."""
+"""Greedy decoding, token by token, compared with full forward passes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from tests.decoding.conftest import lively, rows
+from tests.decoding.conftest import unpadded, without_output_bias
 from transformer.decoding.greedy import greedy
 from transformer.interventions import Interventions
 from transformer.model.transformer import PAD_ID, Transformer
@@ -23,7 +23,7 @@ def src(sentences, tiny_model):
     return sentences(LENGTHS, tiny_model.src_vocab_size, seed=3)
 
 
-def by_whole_passes(model, src, max_tokens):
+def greedy_without_cache(model, src, max_tokens):
     """Decode greedily without a KV cache."""
     tgt = torch.full((len(src), 1), SOS)
     for _ in range(max_tokens):
@@ -46,7 +46,7 @@ def test_greedy_decoding_equals_a_loop_without_a_kv_cache(
     written = greedy(model, batch_of(src), EOS, 10)
     assert len(set(map(tuple, written.tokens.tolist()))) > 1
     assert (written.tokens == PAD_ID).any()
-    assert rows(written) == cut(by_whole_passes(model, src, 10))
+    assert unpadded(written) == cut(greedy_without_cache(model, src, 10))
     assert written.losses is None
 
 
@@ -55,7 +55,7 @@ def cut(tokens):
     return [row[: row.index(EOS) + 1] if EOS in row else row for row in tokens.tolist()]
 
 
-def test_writing_stops_when_every_sequence_has_ended_and_no_earlier(model, src, monkeypatch, batch_of):
+def test_writing_stops_when_every_sequence_has_ended_and_not_earlier(model, src, monkeypatch, batch_of):
     ends = iter([[2, 5, 5, 5], [5, 5, 2, 5], [5, 2, 5, 5], [6, 6, 6, 2], [7, 7, 7, 7]])
 
     def decode(memory, src, tgt, cache):
@@ -76,16 +76,16 @@ def test_writing_ends_at_the_limit_or_at_the_last_position(model, src, batch_of,
     assert greedy(model, batch_of(src), EOS, most).lengths.tolist() == [written] * 4
 
 
-# Losses of the written tokens.
+# Losses of the right answer's tokens while the model reads its own output.
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("topology", ["encoder-decoder", "decoder-only", "encoder-only"])
 @pytest.mark.parametrize("causal", [True, False])
-def test_free_running_losses_are_those_of_the_right_tokens_after_the_model_s_own_output(
+def test_free_running_losses_measure_the_right_tokens_given_the_model_s_own_output(
     tiny, fill, topology, causal
 ):
-    """One word at a time, one pass for each token, continued after an [EOS] that the model writes."""
+    """Reference: one word at a time, one pass per token, continued after an [EOS] that the model writes."""
     state = TrainState.begin(tiny(topology=topology, causal_mask=causal))
     model, task = fill(state.model).eval(), state.task
     model.to_logits.bias[EOS] += 4.0
@@ -107,10 +107,10 @@ def test_free_running_losses_are_those_of_the_right_tokens_after_the_model_s_own
             tgt = torch.cat([tgt, logits.argmax().view(1, 1)], dim=1)
         ended_early += int(written.lengths[i]) <= len(word)
     assert ended_early, "an [EOS] of the model's own must come too early somewhere"
-    assert rows(written) == rows(greedy(model, batch, EOS, 6))
+    assert unpadded(written) == unpadded(greedy(model, batch, EOS, 6))
 
 
-# One sequence.
+# Question and answer in one sequence.
 
 
 def one_by_one(model, task, word, most):
@@ -128,15 +128,15 @@ def one_by_one(model, task, word, most):
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize("seed", range(3))
 def test_words_of_different_lengths_in_one_batch_are_written_like_each_word_alone(tiny, fill, seed, causal):
-    """Each answer begins after its own [SEP], and the padding after shorter ones is never attended to."""
+    """Each answer begins after its own [SEP], and the padding after shorter words is never attended to."""
     state = TrainState.begin(tiny(topology="decoder-only", causal_mask=causal, max_letters=5))
     model = fill(state.model, deviation=0.3 + 0.1 * seed).eval()
-    words = ["cab", "d", "zebra", "ox", "abcdefghij"]  # the last is the longest that may be asked
-    found = rows(greedy(model, state.task.encode(words), EOS, 7))
+    words = ["cab", "d", "zebra", "ox", "abcdefghij"]  # the last is of the maximum length, 2 * max_letters
+    found = unpadded(greedy(model, state.task.encode(words), EOS, 7))
     assert found == [one_by_one(model, state.task, word, 7) for word in words]
     assert len(set(map(tuple, found))) > 2
     model.to_logits.bias[EOS] = -1e9
-    found = rows(greedy(model, state.task.encode(words), EOS, 14))
+    found = unpadded(greedy(model, state.task.encode(words), EOS, 14))
     assert found == [one_by_one(model, state.task, word, 14) for word in words]
     assert [len(row) for row in found] == [14] * len(words)
 
@@ -151,7 +151,7 @@ def test_an_encoder_alone_writes_one_token_for_each_token_read_except_sos(tiny, 
     words = ["cab", "d", "zebra", "ox"]
     model.to_logits.bias[EOS] = -1e9
     batch = state.task.encode(words)
-    found = rows(greedy(model, batch, EOS, 2))
+    found = unpadded(greedy(model, batch, EOS, 2))
     assert [len(row) for row in found] == [4, 2, 6, 3]
     guesses = model(torch.from_numpy(batch.src)).argmax(-1)
     assert found == [guesses[i, 1 : len(word) + 2].tolist() for i, word in enumerate(words)]
@@ -159,9 +159,9 @@ def test_an_encoder_alone_writes_one_token_for_each_token_read_except_sos(tiny, 
 
 @torch.no_grad()
 def test_a_switched_mask_changes_what_is_written(tiny_model, fill, src, batch_of):
-    model = lively(fill(Transformer(tiny_model), deviation=0.9))
-    before = rows(greedy(model, batch_of(src), EOS, 8))
+    model = without_output_bias(fill(Transformer(tiny_model), deviation=0.9))
+    before = unpadded(greedy(model, batch_of(src), EOS, 8))
     model.intervene(Interventions(masks=(("causal", False),)), int)
-    after = rows(greedy(model, batch_of(src), EOS, 8))
-    assert after == cut(by_whole_passes(model, src, 8))
+    after = unpadded(greedy(model, batch_of(src), EOS, 8))
+    assert after == cut(greedy_without_cache(model, src, 8))
     assert after != before

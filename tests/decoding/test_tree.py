@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from tests.decoding.conftest import lively, said
+from tests.decoding.conftest import probabilities_from, without_output_bias
 from transformer.decoding.beam import Decoding
 from transformer.decoding.greedy import greedy
 from transformer.decoding.tree import beam_tree, beams_of
@@ -26,10 +26,10 @@ def sequence(tree, node):
 
 @pytest.mark.parametrize("width", [1, 2, 4])
 @pytest.mark.parametrize("seed", range(4))
-def test_the_tree_holds_the_beam_after_each_token(told, seed, width):
-    model = told.Told(told.at_random(5, seed))
+def test_the_tree_holds_the_beam_after_each_token(scripted, seed, width):
+    model = scripted.Model(scripted.at_random(5, seed))
     tree = grown(model, width)
-    answer, levels = told.by_hand(model, 0, 5, 6, width, 0.6)
+    answer, levels = scripted.by_hand(model, 0, 5, 6, width, 0.6)
     assert sequence(tree, tree.winner) == answer
     for n, level in enumerate(levels, start=1):
         nodes = [i for i, node in enumerate(tree.nodes) if node.step == n]
@@ -46,7 +46,7 @@ def test_the_tree_holds_the_beam_after_each_token(told, seed, width):
         assert (node.parent is None) == (node.step == 1)
 
 
-def test_each_hypothesis_has_its_fate(told):
+def test_each_hypothesis_has_its_fate(scripted):
     """After a and b, the beam holds bc, ac and a[EOS]; ad would be the fourth."""
     table = {
         (): {A: 0.6, B: 0.4},
@@ -56,7 +56,7 @@ def test_each_hypothesis_has_its_fate(told):
         (B, C): {EOS: 1.0},
     }
 
-    tree = grown(told.Told(said(table)), 3, penalty=0.0)
+    tree = grown(scripted.Model(probabilities_from(table)), 3, penalty=0.0)
     fates = {sequence(tree, i): node.fate for i, node in enumerate(tree.nodes) if node.total > -1e8}
     assert fates == {
         (A,): "kept",
@@ -66,16 +66,16 @@ def test_each_hypothesis_has_its_fate(told):
         (A, EOS): "finished",  # 0.18; ad has 0.12
         (B, C, EOS): "chosen",
         (A, C, EOS): "finished",  # 0.15
-        (A, C, A): "kept",  # open to the last, but cannot win any more
+        (A, C, A): "kept",  # open until the end, but cannot win any more
     }
     assert [sequence(tree, i) for i in tree.finished] == [(B, C, EOS), (A, EOS), (A, C, EOS)]
     assert tree.winner == tree.finished[0]
-    narrow = grown(told.Told(said(table)), 2, penalty=0.0)
+    narrow = grown(scripted.Model(probabilities_from(table)), 2, penalty=0.0)
     fates = {sequence(narrow, i): node.fate for i, node in enumerate(narrow.nodes)}
     assert fates[(A,)] == "kept"
 
 
-def test_a_hypothesis_without_surviving_descendants_is_pruned_with_all_of_them(told):
+def test_a_hypothesis_without_surviving_descendants_is_pruned_with_all_of_them(scripted):
     table = {
         (): {A: 0.5, B: 0.5},
         (A,): {A: 0.5, B: 0.5},
@@ -83,7 +83,7 @@ def test_a_hypothesis_without_surviving_descendants_is_pruned_with_all_of_them(t
         (B, C): {C: 0.5, D: 0.5},
     }
 
-    tree = grown(told.Told(said(table)), 2)
+    tree = grown(scripted.Model(probabilities_from(table)), 2)
     fates = {sequence(tree, i): node.fate for i, node in enumerate(tree.nodes)}
     assert fates == {
         (A,): "pruned",
@@ -97,8 +97,8 @@ def test_a_hypothesis_without_surviving_descendants_is_pruned_with_all_of_them(t
     }
 
 
-def test_where_no_hypothesis_ended_the_answer_is_the_likeliest_open_one(told):
-    tree = grown(told.Told(lambda _question, _tokens: [0.1, 0.1, 0.0, 0.2, 0.6]), 2, most=3)
+def test_where_no_hypothesis_ended_the_answer_is_the_likeliest_open_one(scripted):
+    tree = grown(scripted.Model(lambda _question, _tokens: [0.1, 0.1, 0.0, 0.2, 0.6]), 2, most=3)
     assert tree.finished == ()
     assert sequence(tree, tree.winner) == (4, 4, 4)
     assert {node.fate for node in tree.nodes if node.step == 3} == {"chosen", "kept"}
@@ -107,7 +107,7 @@ def test_where_no_hypothesis_ended_the_answer_is_the_likeliest_open_one(told):
 @torch.no_grad()
 def test_an_encoder_alone_has_one_beam_with_the_probabilities_of_its_single_pass(tiny, fill):
     state = TrainState.begin(tiny(topology="encoder-only"))
-    model = lively(fill(state.model, deviation=0.7))
+    model = without_output_bias(fill(state.model, deviation=0.7))
     batch = state.task.encode(["zebra"], filled=True)
     tree = beam_tree(model, batch, EOS, 3, Decoding(5, 0.6))
     assert [node.rank for node in tree.nodes] == [1] * len(tree.nodes)
@@ -119,8 +119,8 @@ def test_an_encoder_alone_has_one_beam_with_the_probabilities_of_its_single_pass
     assert tree.nodes[-1].total == pytest.approx(sum(expected))
 
 
-def test_a_tree_of_several_questions_is_refused(told):
-    model = told.Told(told.at_random(5, 0))
+def test_a_tree_of_several_questions_is_refused(scripted):
+    model = scripted.Model(scripted.at_random(5, 0))
     with pytest.raises(ValueError, match=r"^A tree is of 1 question, not of 3\.$"):
         beam_tree(model, model.asked(3), EOS, 4, Decoding(2, 0.6))
 
@@ -156,4 +156,4 @@ def test_the_outputs_are_the_finished_hypotheses_best_first_and_the_greedy_outpu
     written = greedy(model, batch, EOS, 8)
     text, stopped = task.tgt_tokenizer.text(written.tokens[0, : int(written.lengths[0])].tolist())
     assert (found.greedy.text, found.greedy.stopped) == (text, stopped)
-    assert found.found_more == (found.outputs[0].text != text)
+    assert found.differs_from_greedy == (found.outputs[0].text != text)

@@ -36,8 +36,8 @@ TAKEN = Interventions(
 """Interventions made at step 4; the word ox is added then too."""
 
 
-class Given(Frames):
-    """The given frames, in place of those that records would make."""
+class FakeFrames(Frames):
+    """The given frames, instead of frames made from records."""
 
     def __init__(self, frames: Iterable[Frame]) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class Given(Frames):
         return self.given[step]
 
     def steps_of(self, text: str) -> tuple[int, ...]:
-        return tuple(step for step in self.steps if any(p.text == text for p in self.given[step].probes))
+        return tuple(step for step in self.steps if any(p.text == text for p in self.given[step].words))
 
 
 def sharpened(frame: Frame) -> Frame:
@@ -64,10 +64,10 @@ def sharpened(frame: Frame) -> Frame:
     return replace(frame, maps=maps)
 
 
-def with_probe(frame: Frame, **changes: object) -> Frame:
+def with_word(frame: Frame, **changes: object) -> Frame:
     """Return the frame with changes to its first tracked word."""
-    first, *others = frame.probes
-    return replace(frame, probes=(replace(first, **changes), *others))
+    first, *others = frame.words
+    return replace(frame, words=(replace(first, **changes), *others))
 
 
 @pytest.fixture(scope="session")
@@ -80,7 +80,7 @@ def view(recorded: RunView) -> RunView:
     """Frames of steps 0 to 8, two of them moments; "ox" is in all of them and was added at step 4."""
     return replace(
         recorded,
-        frames=Given(sharpened(frame) for frame in recorded.frames),
+        frames=FakeFrames(sharpened(frame) for frame in recorded.frames),
         moments=(
             Moment(2, "drop", "the loss <fell>"),
             Moment(4, "intervention", "switched off decoder layer 2, head 3"),
@@ -94,15 +94,15 @@ def thinned(view: RunView) -> RunView:
     frames = [frame for frame in view.frames if frame.step not in (6, 7)]
     return replace(
         view,
-        frames=Given(
-            replace(frame, probes=frame.probes[:2], maps=frame.maps[:2]) if frame.step < 4 else frame
+        frames=FakeFrames(
+            replace(frame, words=frame.words[:2], maps=frame.maps[:2]) if frame.step < 4 else frame
             for frame in frames
         ),
     )
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Bbox]]:
+def drawn_texts(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Bbox]]:
     """Every text that is drawn, with its box in pixels."""
     texts, write = [], RendererAgg.draw_text
 
@@ -131,7 +131,7 @@ def label(changes):
 
 
 def run_of(**changes):
-    """Return the names of a script, and the app's training state of the same configuration."""
+    """Return the namespace of an executed script, and the app's training state of the same configuration."""
     config = BASE.with_changes(**changes)
     return names_in(script(config)), TrainState.begin(config)
 

@@ -13,7 +13,7 @@ from PIL import Image, ImageColor
 from plotly.colors import sample_colorscale, unlabel_rgb
 
 from tests.conftest import HELD_OUT, LIVE
-from tests.exports.conftest import Given, with_probe
+from tests.exports.conftest import FakeFrames, with_word
 from transformer.errors import InputError
 from transformer.exports.film import film_gif, filmstrip_png
 from transformer.exports.frames import film_frames
@@ -39,7 +39,7 @@ def maps_in(pixels):
     high, low = np.maximum(np.maximum(red, green), blue), np.minimum(np.minimum(red, green), blue)
     wrong = (red > np.maximum(green, blue)) & (abs(green - blue) < 40)  # red text; no weight has this colour
     colored = (high - low > 25) & ~wrong
-    colored[600:] = False  # the progress of the run
+    colored[600:] = False  # ignores the progress of the run
     columns = np.flatnonzero(colored.sum(axis=0) >= 30)
     groups = np.split(columns, np.flatnonzero(np.diff(columns) > 20) + 1)
     found = []
@@ -62,7 +62,7 @@ def viridis(weight):
     return np.array(unlabel_rgb(sample_colorscale("Viridis", [float(weight) ** 0.5])[0]))
 
 
-def test_the_scale_is_viridis_by_the_square_root_from_dark_violet_to_yellow():
+def test_the_reference_colours_are_viridis_of_the_square_root_of_a_weight():
     assert viridis(0.0).tolist() == [68, 1, 84]
     np.testing.assert_allclose(viridis(0.25), [33, 145, 140], atol=3)
     assert viridis(1.0).tolist() == [253, 231, 37]
@@ -119,16 +119,16 @@ def test_cells_blocked_by_a_mask_and_cells_blocked_by_hand_are_drawn_differently
         for row in range(7):
             for column in range(row + 1, 7):
                 assert is_marked(pixels, box, shape, row, column, colors.CAUSAL)
-        taken = is_marked(pixels, box, shape, 4, 2, colors.TAKEN)
+        taken = is_marked(pixels, box, shape, 4, 2, colors.BLOCKED_BY_HAND)
         assert taken == (frame.step >= 4)
-        assert not is_marked(pixels, box, shape, 5, 3, colors.TAKEN)
+        assert not is_marked(pixels, box, shape, 5, 3, colors.BLOCKED_BY_HAND)
     _, others = decoded(film_gif(view, word="banana", site=site, head=0))
     last, box = others[-1][0], maps_in(others[-1][0])[0]
-    assert not is_marked(last, box, shape, 4, 2, colors.TAKEN)
+    assert not is_marked(last, box, shape, 4, 2, colors.BLOCKED_BY_HAND)
 
 
-def test_a_head_is_striped_from_the_step_on_at_which_it_was_switched_off(view):
-    """Head 3 was switched off at step 4."""
+def test_a_head_is_striped_from_the_step_at_which_it_was_switched_off(view):
+    """Head 3 of this layer, index 2 here, was switched off at step 4; head 2 was not."""
     grey = np.array(ImageColor.getrgb(colors.OFF))
 
     def share(pixels):
@@ -143,7 +143,7 @@ def test_a_head_is_striped_from_the_step_on_at_which_it_was_switched_off(view):
         assert all((0.3 < one < 0.8) if head == 2 else one < 0.01 for one in shares[4:]), shares
 
 
-def test_a_film_of_a_word_added_later_begins_at_its_first_kept_step(view, thinned):
+def test_a_film_begins_at_the_first_step_that_is_kept_of_its_word(view, thinned):
     assert len(decoded(film_gif(view, word="ox", site=CROSS, head=0))[1]) == 9
     _, frames = decoded(film_gif(thinned, word="ox", site=CROSS, head=0))
     kept = [frame for frame in view.frames if frame.step in (4, 5, 8)]
@@ -156,7 +156,7 @@ def test_a_film_of_a_word_added_later_begins_at_its_first_kept_step(view, thinne
 
 
 def test_one_recorded_step_is_a_film_of_one_frame(view):
-    only = replace(view, frames=Given(view.frames[:1]))
+    only = replace(view, frames=FakeFrames(view.frames[:1]))
     film, frames = decoded(film_gif(only, word="cat", site=CROSS, head=0))
     assert len(frames) == 1
     assert film.size == (960, 720)
@@ -181,22 +181,24 @@ def test_the_strip_shows_the_same_head_at_seven_steps_side_by_side(thinned):
 
 def many(view, n):
     """Return the view with n frames at steps 0, 10, 20, ..."""
-    return replace(view, frames=Given(replace(view.frames[0], step=10 * i) for i in range(n)))
+    return replace(view, frames=FakeFrames(replace(view.frames[0], step=10 * i) for i in range(n)))
 
 
-def test_a_long_run_is_a_film_of_sixty_frames_and_a_strip_of_seven_and_both_show_the_numbers(view, told):
+def test_a_long_run_is_a_film_of_sixty_frames_and_a_strip_of_seven_and_both_show_the_numbers(
+    view, drawn_texts
+):
     long = many(view, 1_200)
     film = Image.open(io.BytesIO(film_gif(long, word="cat", site="encoder.0", head=0)))
     assert film.n_frames == 60
-    assert any("60 of 1,200 frames" in text for text, _ in told)
+    assert any("60 of 1,200 frames" in text for text, _ in drawn_texts)
     strip = Image.open(io.BytesIO(filmstrip_png(long, word="cat", site="encoder.0", head=0)))
     assert len(maps_in(np.asarray(strip.convert("RGB")).astype(int))) == 7
-    assert any("7 of 1,200 frames" in text for text, _ in told)
+    assert any("7 of 1,200 frames" in text for text, _ in drawn_texts)
 
 
-def test_words_right_of_an_earlier_evaluation_are_shown_with_its_step(view, told):
+def test_the_accuracy_of_an_earlier_evaluation_is_shown_with_its_step(view, drawn_texts):
     film_gif(view, word="cat", site=CROSS, head=0)
-    said = [part for text, _ in told for part in text.split(" · ") if part.startswith("words right ")]
+    said = [part for text, _ in drawn_texts for part in text.split(" · ") if part.startswith("words right ")]
     assert said[4] == said[8].replace(str(HELD_OUT), str(LIVE)) == f"words right 0 / {LIVE}"
     assert said[5:8] == 3 * [f"words right 0 / {LIVE} at step 4"]
 
@@ -209,13 +211,13 @@ def test_the_first_the_last_and_moments_are_among_evenly_chosen_frames(view, n, 
     assert steps[0] == 0
     assert steps[-1] == 10 * (n - 1)
     assert len(steps) <= most
-    assert len(steps) >= min(n, most) - 3  # moments can leave no room for one more frame
+    assert len(steps) >= min(n, most) - 3  # each of the 3 moments can displace an evenly spaced frame
     if most > 4:
         assert {130, 570} & {10 * i for i in range(n)} <= set(steps)
         assert max(np.diff(steps), default=0) <= 2 * 10 * max(1, n / (most - 2))
 
 
-def test_more_moments_than_frames_are_thinned_to_the_limit(view):
+def test_moments_are_thinned_to_the_limit_or_ignored(view):
     crowd = tuple(Moment(10 * i, "turned", "") for i in range(100))
     steps = [frame.step for frame in film_frames(replace(many(view, 100), moments=crowd), 9, "cat")]
     assert len(steps) == 9
@@ -233,7 +235,7 @@ def test_words_runs_and_heads_that_cannot_be_filmed_are_refused(view):
     with pytest.raises(
         InputError, match="^No frame of this run shows “cat” yet; wait until the untrained model is "
     ):
-        film_frames(replace(view, frames=Given([])), 5, "cat")
+        film_frames(replace(view, frames=FakeFrames([])), 5, "cat")
     for site, head in (("decoder.9.cross", 0), (CROSS, 3), (CROSS, -1)):
         with pytest.raises(
             ValueError, match=f"^There is no head {head} at '{site}', counted from 0; the sites are encoder.0"
@@ -243,17 +245,17 @@ def test_words_runs_and_heads_that_cannot_be_filmed_are_refused(view):
 
 @pytest.mark.parametrize("predicted", ["x", "x" * 25])
 @pytest.mark.parametrize("make", [film_gif, filmstrip_png])
-def test_no_two_texts_overlap_and_all_lie_within_the_picture(view, told, make, predicted):
-    frames = Given([with_probe(view.frames[5], predicted=(predicted,) * 7)])
+def test_no_two_texts_overlap_and_those_of_a_film_lie_within_it(view, drawn_texts, make, predicted):
+    frames = FakeFrames([with_word(view.frames[5], predicted=(predicted,) * 7)])
     picture = Image.open(io.BytesIO(make(replace(view, frames=frames), word="banana", site=CROSS, head=0)))
-    assert sum("✗" in text for text, _ in told) == (7 if make is film_gif else 0)
-    for (one, box), (other, beside) in combinations(told, 2):
+    assert sum("✗" in text for text, _ in drawn_texts) == (7 if make is film_gif else 0)
+    for (one, box), (other, beside) in combinations(drawn_texts, 2):
         assert not box.padded(-1).overlaps(beside.padded(-1)), (one, other)
     if make is film_gif:
-        assert all(box.x0 >= 0 and box.x1 <= picture.width and box.y0 >= 0 for _, box in told)
+        assert all(box.x0 >= 0 and box.x1 <= picture.width and box.y0 >= 0 for _, box in drawn_texts)
 
 
-def test_a_dollar_sign_does_not_start_a_formula(view, told):
-    frames = Given([with_probe(view.frames[1], predicted=("$x_2$",) * 7)])
+def test_a_dollar_sign_does_not_start_a_formula(view, drawn_texts):
+    frames = FakeFrames([with_word(view.frames[1], predicted=("$x_2$",) * 7)])
     film_gif(replace(view, frames=frames), word="banana", site=CROSS, head=0)
-    assert any(text.endswith("✗ $x_2$") for text, _ in told)
+    assert any(text.endswith("✗ $x_2$") for text, _ in drawn_texts)

@@ -59,8 +59,8 @@ def data_of(text):
     )
 
 
-def carried_by(text):
-    """Return the data that a page holds of its one run."""
+def run_data(text):
+    """Return the data of the only run in a page."""
     (run,) = data_of(text)["runs"]
     return run
 
@@ -141,7 +141,7 @@ def test_the_heading_describes_the_run_without_its_secret_id(recorded):
 
 
 def test_the_page_holds_the_index_of_the_run_and_every_map_of_every_word(recorded):
-    data = carried_by(made(recorded))
+    data = run_data(made(recorded))
     same = Index(recorded.config).whole(page.fitting(recorded))
     assert data["index"] == json.loads(json.dumps(same))
     pieces, frames = chunks_of(data), recorded.frames
@@ -165,16 +165,16 @@ def test_a_page_over_its_limit_has_fewer_steps_and_keeps_the_first_the_last_and_
     maps = sum(chunk.nbytes for word in frames.words for chunk in frames.chunks_of(word))
     monkeypatch.setattr(page, "ROOM", maps * 2 // 3)
     text = made(recorded)
-    steps = carried_by(text)["index"]["steps"]
+    steps = run_data(text)["index"]["steps"]
     assert {0, 4, 8} <= set(steps) < set(frames.steps)
     assert f" · finished · {len(steps)} of 9 frames<" in text
-    held = {step for facts, _ in chunks_of(carried_by(text)).values() for step in facts["steps"]}
+    held = {step for facts, _ in chunks_of(run_data(text)).values() for step in facts["steps"]}
     assert held == set(steps)
 
 
 def test_a_page_of_a_few_steps_adds_little_to_plotly_js(recorded):
     text = made(recorded)
-    pictures = sum(map(len, carried_by(text)["pictures"]["steps"].values()))
+    pictures = sum(map(len, run_data(text)["pictures"]["steps"].values()))
     assert 0 < pictures <= page.ROOM_OF_PICTURES
     assert len(text.encode()) - pictures < len(plotly.offline.get_plotlyjs().encode()) + 425_000
 

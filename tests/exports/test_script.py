@@ -27,7 +27,7 @@ REFUSED = {
 }
 
 
-ELSEWHERE = {  # settings of speed only, or of what a script refuses
+ELSEWHERE = {  # settings that affect only speed, or only what a script refuses
     *("src_vocab_size", "tgt_vocab_size", "cuda_graphs", "published", "model", "train"),
     *("shift", "patterns", "adjectives", "pairs"),
     *("tokenizer_file", "vocabulary", "min_frequency", "beam_width", "length_penalty"),

@@ -37,7 +37,7 @@ STARTS = [
 def test_the_learning_rate_is_that_of_the_app_at_every_step(decay, warmup):
     names, state = run_of(schedule=decay, warmup_steps=warmup, steps=300, learning_rate=0.007)
     theirs = [names["learning_rate"](step) for step in range(1, 301)]
-    assert theirs == pytest.approx([state.stretch.rate(step) for step in range(1, 301)], rel=1e-12)
+    assert theirs == pytest.approx([state.phase.rate(step) for step in range(1, 301)], rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_dropout_acts_where_it_does_in_the_app(places, placement, topology, fill
     model = twin(names, state)
     shares = {module.p for module in model.modules() if isinstance(module, torch.nn.Dropout)}
     assert shares - {0.0} == ({0.3} if places else set())
-    # Make both dropouts do the same visible thing wherever they act.
+    # Replace both dropouts by the same deterministic function.
     monkeypatch.setattr(Dropout, "forward", lambda self, x: x * 1.7 - 0.1 if self.active else x)
     monkeypatch.setattr(
         torch.nn.Dropout, "forward", lambda self, x: x * 1.7 - 0.1 if self.training and self.p else x
@@ -116,7 +116,7 @@ def test_each_epoch_has_every_example_of_a_finite_set_once_in_a_new_order():
 def test_accuracy_and_mirror_scores_are_those_of_the_app_for_every_topology_and_mask(
     topology, causal, padding
 ):
-    """Rows that look ahead would read the right letters, so that accuracy has to be free-running."""
+    """Rows that look ahead would read the right letters, so accuracy must be free-running."""
     names, state = run_of(
         topology=topology,
         causal_mask=causal,

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.exports.conftest import Given
-from tests.exports.test_page import carried_by
+from tests.exports.conftest import FakeFrames
+from tests.exports.test_page import run_data
 from transformer.config import ModelConfig, RunConfig, TrainConfig
 from transformer.errors import InputError
 from transformer.exports import fonts
@@ -51,7 +51,7 @@ def french():
     return finished("en-fr", UNKNOWN)
 
 
-def test_letters_that_no_font_has_are_named_before_anything_is_drawn(french, monkeypatch, told):
+def test_letters_that_no_font_has_are_named_before_anything_is_drawn(french, monkeypatch, drawn_texts):
     assert film_problem(french, KEY) is None  # é is in the font that comes with Matplotlib
     monkeypatch.setattr(fonts, "FONTS", ())
     said = film_problem(french, KEY)
@@ -60,22 +60,22 @@ def test_letters_that_no_font_has_are_named_before_anything_is_drawn(french, mon
         with pytest.raises(InputError) as refused:
             make(french, word=KEY, site=CROSS, head=0)
         assert str(refused.value) == said
-    assert told == []
+    assert drawn_texts == []
 
 
-def test_another_font_of_the_machine_is_used_where_the_first_lacks_a_letter(french, monkeypatch):
+def test_a_letter_is_missing_only_if_none_of_the_fonts_has_it(french, monkeypatch):
     monkeypatch.setattr(fonts, "FONTS", ("DejaVu Sans", "no such font"))
     assert re.match("^No font on this machine has 狗 猫; ", film_problem(french, "猫 or 狗"))
     monkeypatch.setattr(fonts, "FONTS", ("no such font", "DejaVu Sans"))
     assert film_problem(french, KEY) is None
 
 
-def test_films_count_sentences_and_cut_long_ones_short(french, told):
+def test_films_count_sentences_and_cut_long_ones_short(french, drawn_texts):
     long = "does the girl watch the beautiful boat?"
     film_gif(french, word=long, site=CROSS, head=0)
     strip = Image.open(io.BytesIO(filmstrip_png(french, word=KEY, site=CROSS, head=0)))
     assert strip.format == "PNG"
-    texts = [text for text, _ in told]
+    texts = [text for text, _ in drawn_texts]
     assert any("sentences right 0 / " in text for text in texts)
     assert not any("words right" in text for text in texts)
     assert "cross-attention · decoder 1 · head 1 · “does the girl watch the bea…”" in texts
@@ -83,7 +83,7 @@ def test_films_count_sentences_and_cut_long_ones_short(french, told):
 
 
 def test_the_page_of_a_translation_mentions_sentences_and_tokens_and_no_letters(french):
-    index = carried_by(html_page(french, word=KEY, site=CROSS, head=0))["index"]
+    index = run_data(html_page(french, word=KEY, site=CROSS, head=0))["index"]
     assert (index["examples"], index["token"]) == ("sentences", "token")
     readings = {kind: one["reading"] for kind, one in index["kinds"].items()}
     assert not any("letter" in said or "backwards" in said for said in readings.values())
@@ -93,18 +93,18 @@ def test_the_page_of_a_translation_mentions_sentences_and_tokens_and_no_letters(
 
 
 def test_the_page_of_reversed_words_mentions_letters(recorded):
-    index = carried_by(html_page(recorded, word="cat", site="decoder.1.cross", head=0))["index"]
+    index = run_data(html_page(recorded, word="cat", site="decoder.1.cross", head=0))["index"]
     assert (index["examples"], index["token"]) == ("words", "letter")
     assert "A word read backwards" in index["kinds"]["cross"]["reading"]
     assert any("<small>words right, step" in text for text in index["texts"])
 
 
 def rewritten(view, pieces):
-    """Return a view whose model wrote these tokens, a tuple per frame, for the word of unknown answer."""
+    """Return a view as if the model had answered UNKNOWN with these tokens, a tuple per frame."""
     frames = []
     for frame, written in zip(view.frames, pieces, strict=False):
         row = frame.row_of(UNKNOWN)
-        probe = frame.probes[row]
+        probe = frame.words[row]
         assert probe.text == UNKNOWN
         tgt = ("[SOS]", *written)
         probe = replace(
@@ -122,28 +122,28 @@ def rewritten(view, pieces):
             n = {"src": len(probe.src_tokens), "tgt": len(tgt)}
             maps[site] = np.zeros((frame.n_heads(site), n[axes.query], n[axes.key]), np.float32)
             maps[site][..., 0] = 1.0
-        frames.append(replace(frame, probes=(probe,), maps=(maps,)))
-    return replace(view, frames=Given(frames))
+        frames.append(replace(frame, words=(probe,), maps=(maps,)))
+    return replace(view, frames=FakeFrames(frames))
 
 
-def test_a_film_of_an_unknown_answer_shows_the_tokens_of_each_step_and_marks_none_wrong(french, told):
+def test_a_film_of_an_unknown_answer_shows_the_tokens_of_each_step_and_marks_none_wrong(french, drawn_texts):
     view = rewritten(french, [("chat",), ("la", "fille", "chat"), ("la", "pomme")])
     assert film_gif(view, word=UNKNOWN, site=CROSS, head=0)[:3] == b"GIF"
     assert filmstrip_png(view, word=UNKNOWN, site="decoder.0.self", head=0)[1:4] == b"PNG"
-    texts = {text for text, _ in told}
+    texts = {text for text, _ in drawn_texts}
     assert not any("✗" in text or "teacher-forced" in text for text in texts)
     assert any("free-running" in text for text in texts)
     assert {"chat → [EOS]", "la → pomme"} <= texts
 
 
-def test_exported_numbers_have_bleu_and_chrf_and_are_null_for_unknown_answers(french):
+def test_exported_numbers_have_bleu_and_chrf_and_an_unknown_answer_is_null(french):
     frame = french.frame
     evaluation = replace(frame.evaluation, bleu=12.5, chrf=30.25)
     document = json.loads(frame_json(french, replace(frame, evaluation=evaluation)))
     assert (document["bleu"], document["chrf"]) == (12.5, 30.25)
     keys = "answer", "right", "written_at"
     said = {probe["word"]: tuple(probe[key] for key in keys) for probe in document["probes"]}
-    assert said[UNKNOWN] == (None, None, 0)  # its newest output when the last maps were developed
+    assert said[UNKNOWN] == (None, None, 0)  # the last maps run over the output of step 0, not yet of step 3
     assert said[KEY] == ("la fille trouve la clé et la cache", False, None)
     first, *_, last = curves_csv(french).splitlines()
     numbers = dict(zip(first.split(","), last.split(","), strict=True))

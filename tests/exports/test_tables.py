@@ -81,7 +81,7 @@ def test_weights_are_those_of_the_frame_to_four_digits_and_null_where_blocked(fr
 
 def test_each_word_has_its_tokens_and_its_output(frame, document):
     assert [probe["word"] for probe in document["probes"]] == ["banana", "cat", "ox"]
-    cat, recorded = document["probes"][1], frame.probes[1]
+    cat, recorded = document["probes"][1], frame.words[1]
     assert cat["src_tokens"] == ["[SOS]", "c", "a", "t", "[EOS]"]
     assert cat["tgt_tokens"] == ["[SOS]", "t", "a", "c"]
     assert cat["expected"] == ["t", "a", "c", "[EOS]"]

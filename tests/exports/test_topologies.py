@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.exports.conftest import CONFIG, Given, sharpened
+from tests.exports.conftest import CONFIG, FakeFrames, sharpened
 from tests.exports.test_film import color_at, decoded, is_marked, maps_in, viridis
-from tests.exports.test_page import carried_by, chunks_of
+from tests.exports.test_page import chunks_of, run_data
 from transformer.exports.film import film_gif, filmstrip_png
 from transformer.exports.frames import head_title, map_of, widest
 from transformer.exports.page import html_page
@@ -54,7 +54,7 @@ def page_of(view, word="cat", site=None):
 def test_a_page_of_a_model_of_one_stack_has_its_one_kind_of_attention(run_of, topology):
     view = run_of(topology, taken=Interventions(ablated=((SITES[topology], 1),)))
     text = page_of(view)
-    kinds = carried_by(text)["index"]["kinds"]
+    kinds = run_data(text)["index"]["kinds"]
     assert list(kinds) == [KINDS[topology]]
     assert kinds[KINDS[topology]]["sites"] == list(view.frame.axes)
     layers = "1 layer" if topology == "encoder-only" else "2 layers"
@@ -64,7 +64,7 @@ def test_a_page_of_a_model_of_one_stack_has_its_one_kind_of_attention(run_of, to
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_a_page_has_the_masks_of_each_step_before_and_after_a_switch(run_of, topology):
     view, site = run_of(topology), SWITCHED[topology]
-    data = carried_by(page_of(view, site=site))
+    data = run_data(page_of(view, site=site))
     pieces = chunks_of(data)
     for row, named in enumerate(data["index"]["chunks"].values()):
         for *_, name in named:
@@ -104,7 +104,7 @@ def test_a_map_is_enlarged_to_the_size_of_another_and_each_empty_cell_has_a_reas
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_a_film_shows_padding_as_blocked_before_the_switch_and_with_its_weights_after_it(run_of, topology):
     view, site = run_of(topology), SWITCHED[topology]
-    view = replace(view, frames=Given(sharpened(frame) for frame in view.frames))
+    view = replace(view, frames=FakeFrames(sharpened(frame) for frame in view.frames))
     _, frames = decoded(film_gif(view, word="cat", site=site, head=2))
     assert len(frames) == len(view.frames)
     whole = widest(view.frames, "cat")
@@ -126,7 +126,7 @@ def test_a_film_shows_padding_as_blocked_before_the_switch_and_with_its_weights_
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_a_strip_can_be_made_of_every_topology(run_of, topology):
     view, site = run_of(topology), SWITCHED[topology]
-    view = replace(view, frames=Given(sharpened(frame) for frame in view.frames))
+    view = replace(view, frames=FakeFrames(sharpened(frame) for frame in view.frames))
     picture = Image.open(io.BytesIO(filmstrip_png(view, word="ox", site=site, head=0)))
     boxes = maps_in(np.asarray(picture.convert("RGB")).astype(int))
     sizes = [right - left for left, _, right, _ in boxes]
@@ -152,7 +152,7 @@ def test_the_json_of_every_topology_has_the_weights_of_the_frame_and_the_tokens_
                 np.testing.assert_allclose(found, frame.map(row, site), atol=5.1e-5)
                 assert said["padding"] == (not off)
                 assert ("[PAD]" in columns) == (off and probe["word"] != "banana")
-            assert probe["expected"] == list(frame.probes[row].expected)
+            assert probe["expected"] == list(frame.words[row].expected)
         sides = {"encoder-decoder": {"src", "tgt"}, "encoder-only": {"src"}, "decoder-only": {"seq"}}
         tokens = {f"{side}_tokens" for side in sides[topology]}
         assert {name for name in document["probes"][0] if name.endswith("_tokens")} == tokens

@@ -1,4 +1,4 @@
-"""The picture of an alignment: a line for each link, and a sign where there is none."""
+"""The picture of an alignment: a line for each link, and ∅ for a token without a link."""
 
 from __future__ import annotations
 

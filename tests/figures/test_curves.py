@@ -154,7 +154,7 @@ def test_the_spec_stays_the_same_while_training_goes_on():
     assert set(picture(series(40)).arrays) == set(first.arrays) > set(ghost(series(8)))
     assert picture(series(4), planned=400).spec != first.spec
     other = picture(series(4), run_id="another run")
-    assert json.loads(other.spec)["layout"]["uirevision"] == "another run"  # a zoom ends with its run
+    assert json.loads(other.spec)["layout"]["uirevision"] == "another run"  # a zoom lasts only for its run
 
 
 def test_a_marker_crosses_both_panels_at_its_step_and_moves_without_a_new_spec():

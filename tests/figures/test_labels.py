@@ -1,4 +1,4 @@
-"""The labels of a map's axes: the tokens that are really attended to, on the right sides."""
+"""The labels of a map's axes: query tokens label the rows, key tokens the columns."""
 
 from __future__ import annotations
 

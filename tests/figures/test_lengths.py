@@ -1,4 +1,4 @@
-"""Lengths: letters right by length of the word, with a line at the longest trained; a histogram."""
+"""Lengths: share of right letters by word length, with a line at the longest trained; a histogram."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_each_share_is_at_its_length_and_its_position_counted_from_one():
         assert [share is not None for share in row] == [position <= n for position in heat.x]
     x, y = figure.layout.xaxis, figure.layout.yaxis
     assert list(y.tickvals) == [3, 4, 5, 6]
-    assert list(y.ticktext) == ["3 (10)", "4 (20)", "5 (1,500)", "6 (40)"]  # and how many were asked
+    assert list(y.ticktext) == ["3 (10)", "4 (20)", "5 (1,500)", "6 (40)"]  # and the number of words asked
     assert tuple(y.range) == (6.5, 2.5)  # downwards
     assert (tuple(x.range), tuple(x.domain)) == ((0.5, 6.5), (0, 0.82))
 

@@ -72,7 +72,7 @@ def test_the_lit_token_is_bold_with_wider_lines_of_another_colour():
     looks = [(shape.line.color, shape.line.width) for shape in figure.layout.shapes]
     (lit,), (faint,) = set(looks[5:10]), {*looks[:5], *looks[10:]}
     ((color, width),) = {(shape.line.color, shape.line.width) for shape in drawn(view()).layout.shapes}
-    assert (lit[0], faint[0], color) == (colors.LIT, colors.GHOST, colors.LOOKS)
+    assert (lit[0], faint[0], color) == (colors.HIGHLIGHT, colors.GHOST, colors.ATTENTION_LINE)
     assert faint[1] < width < lit[1]
 
 

@@ -62,7 +62,7 @@ def test_axes_count_positions_so_that_a_repeated_letter_keeps_its_own_column():
     weights = softmaxed(*SHAPE)
     figure = drawn(large(weights, title="decoder 1 · head 2"))
     np.testing.assert_array_equal(np.array(figure.data[0].z, dtype=float), weights)
-    assert figure.data[0].x is figure.data[0].y is None  # rows and columns are counted, not named
+    assert figure.data[0].x is figure.data[0].y is None  # rows and columns have indices, not names
     x, y = figure.layout.xaxis, figure.layout.yaxis
     assert list(x.tickvals) == list(range(8))
     assert [re.sub("<[^>]*>", "", text) for text in x.ticktext] == list(CROSS.columns)
@@ -97,7 +97,7 @@ def test_a_weight_has_the_same_colour_in_every_map_and_the_scale_is_shown(weight
 
 def test_future_cells_are_drawn_as_blocked_and_never_as_zero():
     weights = causal_weights(7, 7)
-    weights[3, 0] = 0.0  # a weight of zero is a weight
+    weights[3, 0] = 0.0  # a weight of zero is not blocked
     allowed, blocked = heatmaps(drawn(large(weights, CAUSAL)))
     for row, column in np.ndindex(7, 7):
         if column > row:
@@ -127,7 +127,11 @@ def test_cells_blocked_by_hand_differ_from_future_cells_and_have_a_trace_that_a_
     assert by_player["data"][-1] == by_page["data"][-1]  # the legend
     last = by_player["data"][-2]
     assert last["z"] is None  # the player fills it
-    assert last["colorscale"] == by_page["data"][-2]["colorscale"] == [[0, colors.TAKEN], [1, colors.TAKEN]]
+    assert (
+        last["colorscale"]
+        == by_page["data"][-2]["colorscale"]
+        == [[0, colors.BLOCKED_BY_HAND], [1, colors.BLOCKED_BY_HAND]]
+    )
 
 
 def test_only_rows_that_predict_a_wrong_token_have_a_mark():
@@ -160,7 +164,7 @@ def test_labels_of_an_axis_are_on_one_line_and_rotated_where_they_are_crowded():
 def test_the_lit_row_has_a_frame():
     (shape,) = drawn(large(softmaxed(*SHAPE), lit_row=2)).layout.shapes
     assert (shape.y0, shape.y1, shape.x0, shape.x1) == (1.5, 2.5, -0.5, 7.5)
-    assert shape.line.color == colors.LIT
+    assert shape.line.color == colors.HIGHLIGHT
 
 
 @pytest.mark.parametrize("shape", [(8, 7), (7, 7), (6, 8), (7, 8, 1), (56,)])
@@ -184,7 +188,7 @@ def test_the_spec_stays_the_same_while_training_moves_the_rest():
     assert set(bright.layout) == set(dark.layout)  # also for heads that are no longer lit
 
 
-def test_a_zoom_is_kept_for_as_long_as_the_tokens_stay():
+def test_a_zoom_is_kept_for_as_long_as_the_tokens_stay_the_same():
     def key(picture):
         return json.loads(picture.spec)["layout"]["uirevision"]
 
@@ -193,7 +197,7 @@ def test_a_zoom_is_kept_for_as_long_as_the_tokens_stay():
 
 
 @pytest.mark.parametrize(("n_layers", "n_heads"), [(1, 1), (2, 3), (3, 2), (4, 8)])
-def test_a_click_on_a_tile_selects_its_head_and_a_click_between_tiles_none(n_layers, n_heads):
+def test_a_click_on_a_tile_selects_its_head_and_a_click_between_tiles_selects_nothing(n_layers, n_heads):
     weights = [softmaxed(n_heads, *SHAPE, seed=layer) for layer in range(n_layers)]
     shown = cells(drawn(strip(n_layers, n_heads, weights=weights)).data[0])
     found = np.full((n_layers, n_heads, *SHAPE), np.nan)
@@ -247,7 +251,7 @@ def test_blocked_cells_of_tiles_have_no_weight_and_differ_between_future_and_by_
     weights[1][2, 4, 1] = np.nan  # blocked by hand
     figure = drawn(strip(2, 3, CAUSAL, weights=weights))
     shown, blocked = map(cells, figure.data)
-    assert [color for _, color in figure.data[1].colorscale] == [colors.CAUSAL, colors.TAKEN]
+    assert [color for _, color in figure.data[1].colorscale] == [colors.CAUSAL, colors.BLOCKED_BY_HAND]
     by_hand = []
     for row, column in np.ndindex(*shown.shape):
         tile = tile_at((row, column), CAUSAL)

@@ -1,4 +1,4 @@
-"""A picture makes a complete Plotly figure and does not change."""
+"""A `Picture` builds a complete Plotly figure and is immutable."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SPEC = {
 }
 
 
-def test_arrays_go_into_the_trace_and_attribute_of_their_name():
+def test_each_array_goes_into_the_trace_and_attribute_that_its_name_gives():
     picture = Picture(
         spec=json.dumps(SPEC),
         arrays={"0.z": np.array([[0.25, 0.5], [0.75, 1.0]]), "1.x": np.array([3, 4]), "1.y": np.array([5.0])},
@@ -39,7 +39,7 @@ def test_nan_becomes_a_gap_and_zero_stays_zero():
         ("yaxis.title.font.size", lambda layout: layout["yaxis"]["title"]["font"]["size"]),
     ],
 )
-def test_a_changing_part_of_the_layout_is_set_at_its_path_only(path, found):
+def test_a_changing_part_of_the_layout_is_set_only_at_its_path(path, found):
     layout = Picture(spec=json.dumps(SPEC), layout={path: "new"}).figure()["layout"]
     assert found(layout) == "new"
     assert layout["annotations"][0] == {"text": "one"}

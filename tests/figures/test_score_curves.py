@@ -1,4 +1,4 @@
-"""A score of every head over training: all are drawn, the highest are named, the loss shares the steps."""
+"""One score of every head over training: all heads are drawn, the highest named, the loss drawn below."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_heads_are_ranked_by_their_last_known_score_and_not_by_their_highest():
 def test_names_are_at_the_ends_of_their_lines_and_never_overlap():
     apart = named(picture())
     assert apart[0][2] == pytest.approx(0.9)
-    assert apart[1][2] < 0.9 - 0.2  # names of two lines each
+    assert apart[1][2] < 0.9 - 0.2  # each name is two lines of text
     for ends in ([0.99, 0.98, 0.97], [0.0, 0.0, 0.0], [0.5, 0.5, 0.02]):
         scores = {f"decoder 1 · head {i}": np.full(3, end) for i, end in enumerate(ends)}
         heights = [y for *_, y in named(picture(scores))]
@@ -113,7 +113,7 @@ def test_a_marker_is_at_its_step_and_moves_without_a_new_spec():
 
 
 @pytest.mark.parametrize("n", [0, 1, 2])
-def test_few_heads_are_all_named_and_none_is_made_up(n):
+def test_up_to_two_heads_are_all_named_without_empty_traces(n):
     scores = dict(list(SCORES.items())[:n])
     made = picture(scores)
     assert len(drawn(made).data) == 2 * n + 1

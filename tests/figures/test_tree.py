@@ -1,4 +1,4 @@
-"""The tree of a beam search: a column per token, a row per place; fates differ by more than colour."""
+"""The tree of a beam search: a column per step, a row per rank; fates differ by more than colour."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from transformer.figures.tree import LARGEST, ROWS_WITH_SHARES, beam_tree
 
 @dataclass
 class Grown:
-    """A node as the figure reads it."""
+    """Stand-in for a search node, with the attributes that `beam_tree` reads."""
 
     step: int
     rank: int
@@ -72,7 +72,7 @@ def box(figure, column, row):
     return found
 
 
-def test_each_hypothesis_is_in_the_column_of_its_token_and_the_row_of_its_place():
+def test_each_hypothesis_is_in_the_column_of_its_step_and_the_row_of_its_rank():
     found = labels(drawn(tree()))
     assert {place: text.split("<br>")[0] for place, (text, *_) in found.items()} == {
         (1, 1): "a",
@@ -86,16 +86,16 @@ def test_each_hypothesis_is_in_the_column_of_its_token_and_the_row_of_its_place(
     }
     layout = drawn(tree()).layout
     bottom, top = layout.yaxis.range
-    assert top < 1 < 3 < bottom  # the likeliest on top
+    assert top < 1 < 3 < bottom  # rank 1 is on top
     assert list(layout.xaxis.tickvals) == list(layout.yaxis.tickvals) == [1, 2, 3]
-    assert layout.xaxis.range[0] < 0  # where decoding begins
+    assert layout.xaxis.range[0] < 0  # the start is at 0
 
 
 def test_each_hypothesis_is_joined_to_the_one_that_it_continues():
     figure = drawn(tree())
-    answer, bold = edges(figure, colors.LIT)
+    answer, bold = edges(figure, colors.HIGHLIGHT)
     assert answer == {((0, 1), (1, 2)), ((1, 2), (2, 1)), ((2, 1), (3, 1))}
-    went_on, plain = edges(figure, colors.LOOKS)
+    went_on, plain = edges(figure, colors.ATTENTION_LINE)
     assert went_on == {((1, 2), (2, 3)), ((2, 3), (3, 2)), ((2, 3), (3, 3))}
     fell_out, faint = edges(figure, colors.GHOST)
     assert fell_out == {((0, 1), (1, 1)), ((1, 1), (2, 2))}
@@ -117,17 +117,17 @@ def test_lines_run_between_the_boxes_and_not_through_them():
 
 def test_finished_hypotheses_are_filled_and_pruned_ones_dotted_and_faint():
     figure, found = drawn(tree()), labels(drawn(tree()))
-    assert box(figure, 3, 1).fillcolor == box(figure, 3, 1).line.color == colors.LIT
-    assert box(figure, 3, 2).fillcolor == box(figure, 3, 2).line.color == colors.LOOKS
-    assert found[3, 1][1] == found[3, 2][1] == colors.MARK  # dark on a filled box, in both themes
+    assert box(figure, 3, 1).fillcolor == box(figure, 3, 1).line.color == colors.HIGHLIGHT
+    assert box(figure, 3, 2).fillcolor == box(figure, 3, 2).line.color == colors.ATTENTION_LINE
+    assert found[3, 1][1] == found[3, 2][1] == colors.MARK  # dark text on a filled box, in both themes
     for column, row in ((1, 1), (1, 2), (2, 1), (2, 2), (2, 3), (3, 3)):
         assert box(figure, column, row).fillcolor == "rgba(0,0,0,0)"
     assert box(figure, 1, 1).line.dash == box(figure, 2, 2).line.dash == "dot"
     assert found[1, 1][1] == found[2, 2][1] == colors.MARKER
-    assert found[1, 2][1] is found[3, 3][1] is None  # the theme's own
-    assert len(figure.layout.shapes) == len(NODES) + 1  # and the start
+    assert found[1, 2][1] is found[3, 3][1] is None  # the text colour of the theme
+    assert len(figure.layout.shapes) == len(NODES) + 1  # plus the box of the start
     (sign,) = [trace for trace in figure.data if trace.mode == "markers"]
-    assert (sign.name, sign.marker.color) == ("finished", colors.LOOKS)
+    assert (sign.name, sign.marker.color) == ("finished", colors.ATTENTION_LINE)
 
 
 def test_the_pointer_shows_all_numbers_of_a_hypothesis():
@@ -167,7 +167,7 @@ def grown(columns, rows, token="a"):
 
 def test_text_is_as_large_as_the_boxes_allow():
     assert size_of(grown(4, 2)) == LARGEST
-    assert size_of(grown(12, 4)) >= 16  # a word of twelve letters and four beams, for the last row of a room
+    assert size_of(grown(12, 4)) >= 16  # twelve letters, four beams: readable from the last row of a room
     for columns, rows, token in ((12, 4, "a"), (8, 4, "appartement"), (26, 16, "a"), (10, 3, "thousand")):
         picture = grown(columns, rows, token)
         wide = box(drawn(picture), 1, 1)

@@ -11,7 +11,7 @@ FIRST, SECOND = "decoder.0.cross", "decoder.1.cross"
 
 
 def fed(losses, *, at_once=1):
-    """Return the moments of these losses, passed as a run does: all so far, each time with new ones."""
+    """Return the moments of these losses, passed as a run does: all so far, `at_once` more in each call."""
     moments, losses = Moments(), np.asarray(losses, dtype=float)
     steps = np.arange(1, len(losses) + 1)
     told = ()
@@ -62,7 +62,7 @@ def test_a_head_first_measured_above_the_threshold_turns_only_after_falling_belo
     assert [len(new) for new in found] == [0, 0, 0, 1]
 
 
-def test_a_mark_of_accuracy_is_at_its_own_step_and_is_found_once():
+def test_a_reached_accuracy_is_a_moment_at_its_own_step_and_is_found_once():
     moments = Moments()
     assert moments.accuracy({}) == ()
     assert moments.accuracy({"0.5": 50}) == (Moment(50, "accuracy", "50% of the held-out words right"),)
@@ -84,7 +84,7 @@ def test_an_intervention_is_a_moment_with_its_own_text():
     assert [moment.step for moment in moments.found] == [12, 13]
 
 
-def test_moments_are_in_order_of_step_and_those_that_a_reader_holds_never_change():
+def test_moments_are_in_order_of_step_and_a_tuple_read_earlier_does_not_change():
     moments = Moments()
     moments.heads(0, {FIRST: np.array([0.1])})
     moments.heads(60, {FIRST: np.array([0.9])})
@@ -122,7 +122,7 @@ def test_a_long_fall_is_one_drop():
 
 
 def test_a_fall_that_slows_down_and_goes_on_is_one_drop():
-    """At 1 % a step it falls by a quarter in 30 steps: too little for a drop, too much to end one."""
+    """At 1 % a step the loss falls by a quarter in 30 steps: too little for a drop, too much to end one."""
     shares = [1.0] * 50 + [0.975] * 40 + [0.99] * 60 + [0.975] * 40
     assert len(fed(10 * np.cumprod(shares))) == 1
 
@@ -137,13 +137,13 @@ def test_a_fall_that_ends_and_begins_again_is_two_drops():
     [
         [3.4] * 39 + [0.1],  # one good batch
         [3.4 * 0.99**i for i in range(400)],  # slowly: a quarter in 30 steps
-        [0.5] * 60 + [0.02, 0.01] * 50,  # by less than half a unit, to nearly nothing
+        [0.5] * 60 + [0.02, 0.01] * 50,  # by less than 0.5, to nearly 0
         [0.02] * 60 + [0.01] * 60,
-        [1.0] * 60 + [50.0] + [1.0] * 100,  # one bad batch, and its end
+        [1.0] * 60 + [50.0] + [1.0] * 100,  # one bad batch, then as before
         [0.1] * 100 + [3.0] * 100,  # it rises
     ],
 )
-def test_what_is_small_slow_or_a_single_batch_is_no_drop(losses):
+def test_a_small_or_slow_fall_or_a_single_batch_is_no_drop(losses):
     assert fed(losses) == ()
 
 
@@ -154,7 +154,7 @@ def test_noise_is_no_drop():
 
 
 def test_recovery_after_a_setback_is_another_drop():
-    """The loss rises at step 201 and recovers at step 301. (A median between two values is their mean.)"""
+    """The loss rises at step 201, falls at 301. The median of five high and five low losses is their mean."""
     drops = fed([3.0] * 100 + [0.2] * 100 + [2.0] * 100 + [0.2] * 100)
     assert [(drop.step, drop.text) for drop in drops] == [
         (105, "the loss dropped from 3.00 to 1.60"),
@@ -169,7 +169,7 @@ def test_drops_have_a_minimum_distance_and_a_maximum_number(at_once):
     assert np.diff([drop.step for drop in drops]).min() >= 25
 
 
-def test_a_head_of_any_model_takes_its_first_role_once_or_comes_into_focus():
+def test_a_head_of_an_own_model_has_one_moment_for_its_first_role_or_its_focus():
     def scores(previous, focus):
         some = {"previous": np.array(previous), "first_token": np.zeros(3), "focus": np.array(focus)}
         return {"net.a.0": some | {"entropy": np.ones(3)}, "net.b.0": some | {"entropy": np.ones(3)}}

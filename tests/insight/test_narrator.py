@@ -14,7 +14,7 @@ N = 5
 
 
 def row_of(n_columns, cells):
-    """Return a row with these weights in these columns and the rest of 1 spread over the others."""
+    """Return a row with these weights by column; the other columns share the rest of 1 evenly."""
     row = np.full(n_columns, (1 - sum(cells.values())) / (n_columns - len(cells)))
     for column, weight in cells.items():
         row[column] = weight
@@ -22,7 +22,7 @@ def row_of(n_columns, cells):
 
 
 def say(kind, at, cells, row=None):
-    """Return the sentence about a map whose row `at` has these weights while all others are even."""
+    """Return the sentence about a map in which row `at` has these weights and every other row is even."""
     sides = {"encoder": (SRC, SRC), "decoder": (TGT, TGT), "cross": (TGT, SRC), "sequence": (SEQ, SEQ)}
     rows, columns = sides[kind]
     weights = np.full((len(rows), len(columns)), 1 / len(columns), dtype=np.float32)
@@ -44,7 +44,7 @@ SAID = {
         ),
         (1, {3: 0.4}, "For output 2", "40% on letter 3 (“a”)."),
         (2, {6: 0.8}, "For output 3", "80% on [EOS]: a special token."),
-        (5, {1: 0.7}, "For output 6", "70% on letter 1 (“t”)."),  # it writes [EOS], which has no role
+        (5, {1: 0.7}, "For output 6", "70% on letter 1 (“t”)."),  # row 5 writes [EOS], which has no role
     ],
     "encoder": [
         (2, {2: 0.7}, "For letter 2 (“r”)", "70% on letter 2 (“r”): itself."),
@@ -93,7 +93,7 @@ def test_the_sentence_names_the_weight_the_cell_and_the_role_of_the_cell(kind, a
     assert say(kind, at, cells, row=at) == f"{opening} this head puts {said}"
 
 
-def test_the_row_with_the_highest_weight_is_chosen_and_among_equals_the_first():
+def test_the_first_row_with_the_highest_weight_is_chosen():
     weights = np.full((6, 7), 0.1)
     weights[[1, 3], [4, 2]] = 0.6
     assert narrate(weights, "cross", TGT, SRC, n_letters=N).startswith("For output 2 this head puts 60%")
@@ -101,7 +101,7 @@ def test_the_row_with_the_highest_weight_is_chosen_and_among_equals_the_first():
     assert narrate(weights, "cross", TGT, SRC, n_letters=N).startswith("For output 4 this head puts 70%")
 
 
-def test_a_row_is_chosen_among_those_of_letters_only():
+def test_only_rows_of_letters_are_chosen():
     assert say("cross", 5, {6: 1.0}).startswith("For output 1 this head looks everywhere")  # it writes [EOS]
     assert say("cross", 0, {5: 0.9}).startswith("For output 1 this head puts 90%")
     assert say("encoder", 0, {2: 1.0}).startswith("For letter 1 (“t”) this head looks everywhere")
@@ -123,7 +123,7 @@ def test_a_row_without_a_high_weight_looks_everywhere():
 
 
 def test_an_empty_output_still_has_a_sentence():
-    """The maps may run over the model's own output, which can be empty."""
+    """The decoder may read the model's own output, which can be empty."""
     assert narrate(np.array([[1.0]]), "decoder", TGT[:1], TGT[:1], n_letters=N).startswith(
         "After reading [SOS]"
     )
@@ -132,7 +132,7 @@ def test_an_empty_output_still_has_a_sentence():
     )
 
 
-# Tokens: answers longer or shorter than their question, and the tokens that rows are aligned with.
+# Tokens: answers longer or shorter than their questions, with gold alignments.
 
 WORDS = ["[SOS]", "the", "cat", "sees", "him", "[EOS]"]
 WRITTEN = ["[SOS]", "le", "chat", "voit"]
@@ -141,7 +141,7 @@ LINKS = ((1, 2), (2,), ())
 
 
 def say_of_tokens(kind, at, cells, *, links=LINKS, row=None):
-    """Return the sentence about a map of tokens whose row `at` has these weights, all others being even."""
+    """Return the sentence about a map of tokens; row `at` has these weights, every other row is even."""
     sides = {
         "encoder": (WORDS, WORDS),
         "decoder": (WRITTEN, WRITTEN),
@@ -211,7 +211,7 @@ def test_letters_are_called_aligned_where_links_are_given():
     )
 
 
-def test_for_any_model_the_strongest_cell_of_the_rows_that_have_a_choice_is_named():
+def test_for_own_models_the_strongest_cell_of_rows_with_several_open_cells_is_named():
     weights = np.array([[1.0, np.nan, np.nan], [0.3, 0.7, np.nan], [0.2, 0.2, 0.6]])
     said = narrate_any(weights, ("a", "b", "c"), ("x", "y", "z"))
     assert said == "Strongest: row 2 (“b”) puts 70% on column 2 (“y”)."

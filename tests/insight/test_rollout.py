@@ -1,4 +1,4 @@
-"""Attention rollout, compared with a small case by hand and with a sum over all paths."""
+"""Attention rollout, compared with a small case computed by hand and with a sum over all paths."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ H, S, T = 3, 5, 4  # all different, so that swapped axes are detected
 
 
 def attention(rng, rows, columns, causal=False):
-    """(H, rows, columns): random weights whose rows sum to 1; NaN after the row's own place if causal."""
+    """Return random weights (H, rows, columns) whose rows sum to 1; if causal, NaN after the diagonal."""
     weights = rng.random((H, rows, columns)) * (np.tri(rows, columns) if causal else 1)
     weights /= weights.sum(axis=-1, keepdims=True)
     return np.where(np.tri(rows, columns, dtype=bool) | (not causal), weights, np.nan)
@@ -19,7 +19,7 @@ def attention(rng, rows, columns, causal=False):
 
 @pytest.fixture
 def maps():
-    """A model of three encoder and two decoder layers, on a word of five source and four target tokens."""
+    """The maps of three encoder and two decoder layers, for a word of five source and four target tokens."""
     rng = np.random.default_rng(0)
     found = {f"encoder.{i}": attention(rng, S, S) for i in range(3)}
     for i in range(2):
@@ -29,12 +29,12 @@ def maps():
 
 
 def test_each_attention_keeps_half_and_mixes_half():
-    """Two positions attend only to each other: in each attention half stays and half is swapped."""
+    """Half stays; the other half is swapped or, in the decoder's self-attention, from the first token."""
     swap = np.array([[[0.0, 1.0], [1.0, 0.0]]])
-    first = np.array([[[1.0, np.nan], [1.0, 0.0]]])  # every row looks at the first token
+    first = np.array([[[1.0, np.nan], [1.0, 0.0]]])  # every row attends to the first token
     one = {"encoder.0": swap, "decoder.0.self": first, "decoder.0.cross": swap}
-    # After self-attention the target rows hold (1, 0) and (0.5, 0.5) of their own; cross-attention halves
-    # that and adds half of the encoder's other row, which is (0.5, 0.5) itself.
+    # After self-attention the rows hold (1, 0) and (0.5, 0.5) of the target tokens. Cross-attention halves
+    # these shares and adds half of the encoder's other row, which is (0.5, 0.5).
     rolled = rollout(one)
     assert rolled["encoder"].tolist() == [[0.5, 0.5], [0.5, 0.5]]
     assert rolled["decoder"].tolist() == [[0.5, 0.0], [0.25, 0.25]]
@@ -42,7 +42,7 @@ def test_each_attention_keeps_half_and_mixes_half():
 
 
 def test_rollout_equals_a_sum_over_all_paths_in_any_order_of_the_maps(maps):
-    """A path leads from a position back to a token: at every attention half stays and half jumps."""
+    """A path leads from a position back to a token: at every attention half the weight stays, half jumps."""
 
     def encoder(layer, position, token):
         if layer < 0:
@@ -81,7 +81,7 @@ def test_rollout_equals_a_sum_over_all_paths_in_any_order_of_the_maps(maps):
     ],
 )
 def test_rollout_of_one_stack_equals_the_product_of_its_layers(names, kind, causal):
-    """Each layer is one matrix, half staying and half jumping; the rollout is the product of all."""
+    """A layer is half the identity plus half its mean attention; the rollout is the product of all layers."""
     rng = np.random.default_rng(1)
     maps = {name: attention(rng, S, S, causal) for name in names}
     expected = np.eye(S)

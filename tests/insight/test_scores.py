@@ -44,7 +44,7 @@ def test_an_encoder_and_a_sequence_have_the_mirrored_letter_in_the_row_that_writ
 
 LENGTHS = [3, 6, 4, 5, 3]
 N_HEADS = 2
-# Room for one letter more than the longest word has.
+# Room for one more letter than the longest word has.
 SHAPES = {"encoder": (9, 9), "decoder": (8, 8), "cross": (8, 9), "sequence": (16, 16)}
 ROLES_OF = {
     "encoder": ["mirror", "diagonal", "previous", "first", "eos"],
@@ -55,13 +55,13 @@ ROLES_OF = {
 
 
 def drawn(kind, seed=0):
-    """(5, 2, Q, K) random weights in which nothing is zero, not even blocked cells and padding."""
+    """Return random weights (5, 2, Q, K) without zeros, not even in blocked cells and padding."""
     weights = np.random.default_rng(seed).random((len(LENGTHS), N_HEADS, *SHAPES[kind]))
     return (weights / weights.sum(axis=-1, keepdims=True)).astype(np.float32)
 
 
 def by_tokens(kind, word, role):
-    """Yield the cells of a role, found from the tokens of a word with different letters."""
+    """Yield the cells of a role, found by comparing tokens; no letter occurs twice in the word."""
     n = len(word)
     if kind == "sequence":
         columns = ["[SOS]", *word, "[SEP]", *("answer" for _ in word)]
@@ -113,7 +113,7 @@ def test_words_of_one_letter_have_zero_entropy():
 def test_entropy_is_one_for_even_rows_and_zero_for_one_letter():
     """Head 0 is even, head 1 looks at [SOS] alone, head 2 at one letter, head 3 at two letters of three.
 
-    What head 3 puts on [SOS] changes nothing.
+    The weight of head 3 on [SOS] changes nothing.
     """
     weights = np.zeros((1, 4, 4, 5))
     weights[0, 0] = 1 / 5
@@ -147,7 +147,7 @@ def test_padding_and_the_rows_of_special_tokens_do_not_count(kind):
         changed[b, :, first + n :] = 9.0
         changed[b, :, :, n + 2 :] = 9.0
     before, after = head_scores(weights, kind, LENGTHS), head_scores(changed, kind, LENGTHS)
-    # The focus counts every column, even padding where no mask blocks it.
+    # The focus counts every column, including padding that no mask blocks.
     assert all((before[name] == after[name]).all() for name in before if name != "focus")
     only_rows = np.where(changed == 9.0, 9.0, weights)
     for b, n in enumerate(LENGTHS):
@@ -157,7 +157,7 @@ def test_padding_and_the_rows_of_special_tokens_do_not_count(kind):
 
 
 def test_the_words_may_change_between_two_calls():
-    """Values cached by the last call are used for the same words only."""
+    """Values that a call caches are used only for the same words."""
     weights = drawn("cross")
     first = head_scores(weights, "cross", LENGTHS)["mirror"]
     other = head_scores(weights, "cross", [4, 3, 6, 5, 3])["mirror"]
@@ -165,12 +165,12 @@ def test_the_words_may_change_between_two_calls():
     assert (head_scores(weights, "cross", LENGTHS)["mirror"] == first).all()
 
 
-def test_a_badge_is_the_highest_role_from_the_threshold_on():
+def test_a_badge_is_the_highest_role_that_reaches_the_threshold():
     assert badge({"mirror": 0.2, "diagonal": 0.5, "first": 0.4}) == "diagonal"
     assert badge({"diagonal": 0.6, "previous": 0.3, "eos": 0.7}) == "eos"
     assert badge({"mirror": 0.49, "first": 0.499}) is None
-    assert badge({"diagonal": 0.5, "mirror": 0.5}) == "mirror"  # among equals the first in reading order
-    assert badge({"mirror": 0.1, "entropy": 0.9, "focus": 0.9}) is None  # entropy and focus are no roles
+    assert badge({"diagonal": 0.5, "mirror": 0.5}) == "mirror"  # of equal scores, the first in `ROLES`
+    assert badge({"mirror": 0.1, "entropy": 0.9, "focus": 0.9}) is None  # entropy and focus are not roles
 
 
 def test_the_clearest_head_is_the_head_with_the_highest_score():
@@ -201,7 +201,7 @@ def test_on_reversed_words_the_gold_score_is_the_mirror_score(kind):
     assert scores["gold"] == pytest.approx(scores["diagonal"])
 
 
-def test_scores_of_any_attention_are_means_over_the_rows_that_have_a_choice():
+def test_scores_of_any_attention_are_means_over_the_rows_with_several_open_cells():
     blocked = np.nan
     causal = np.array([[[1, blocked, blocked], [0.25, 0.75, blocked], [0.5, 0.4, 0.1]]])
     wide = np.array([[[0.5, 0.5, 0, 0]]])

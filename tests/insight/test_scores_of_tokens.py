@@ -7,13 +7,13 @@ import pytest
 
 from transformer.insight.scores import badge, head_scores, role_cells
 
-# Two questions of 4 and 3 tokens with answers of 3 and 5; a row is linked to no, one or two columns.
+# Two questions of 4 and 3 tokens with answers of 3 and 5; a row has links to zero, one or two columns.
 N_READ, N_WRITTEN = [4, 3], [3, 5]
 LINKS = [((2, 4), (), (1,)), ((3,), (1, 2), (), (2,), (1, 3))]
 
 
 def map_of(kind, seed=1):
-    """(2, 3, Q, K) random weights, larger than the examples need."""
+    """Return random weights (2, 3, Q, K), with more rows and columns than the examples need."""
     shape = {"encoder": (8, 8), "decoder": (8, 8), "cross": (7, 7), "sequence": (12, 12)}[kind]
     weights = np.random.default_rng(seed).random((2, 3, *shape))
     return weights / weights.sum(axis=-1, keepdims=True)
@@ -112,7 +112,7 @@ def test_a_longer_answer_has_a_row_for_each_of_its_tokens():
     ],
 )
 def test_entropy_is_how_evenly_rows_spread_over_the_tokens_that_they_may_attend_to(kind, causal):
-    """Over tokens of the key side; a row that may attend to only one of them is left out."""
+    """Only tokens of the key side count; a row that may attend to only one of them is left out."""
     weights = map_of(kind)
     found = head_scores(weights, kind, N_READ, answers=N_WRITTEN, causal=causal)["entropy"]
     hidden = kind == "decoder" if causal is None else causal and kind != "sequence"

@@ -1,4 +1,4 @@
-"""Many interventions on one model, and the tokens of its word."""
+"""Several interventions on one model, and the source and target tokens of a word."""
 
 from __future__ import annotations
 

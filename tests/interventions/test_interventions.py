@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from tests.interventions.conftest import CROSS, MANY, SRC, TGT
-from transformer.interventions import NOTHING, Block, Interventions, forbidden, open_cells
+from transformer.interventions import NO_INTERVENTIONS, Block, Interventions, blocked_cells, open_cells
 
 
 def cells(word):
-    """Parse (H, Q, K) from one text: rows of 0 and 1, with an empty line between heads."""
+    """Parse booleans (H, Q, K) from text: rows of 0 and 1, with an empty line between heads."""
     return [[[c == "1" for c in row] for row in head.split()] for head in word.split("\n\n")]
 
 
@@ -30,7 +30,7 @@ def test_interventions_survive_a_round_trip_through_plain_values():
     assert MANY.to_dict() == written
     again = Interventions.from_dict(json.loads(json.dumps(written)))
     assert (again, hash(again)) == (MANY, hash(MANY))
-    assert Interventions.from_dict(NOTHING.to_dict()) == NOTHING
+    assert Interventions.from_dict(NO_INTERVENTIONS.to_dict()) == NO_INTERVENTIONS
     del written["masks"]  # as in files from before masks could be switched
     assert Interventions.from_dict(written) == replace(MANY, masks=())
 
@@ -42,7 +42,7 @@ def test_a_mask_is_stored_only_if_it_differs_from_the_configured_one_and_nothing
     both = off.with_mask("padding", False, configured)
     assert dict(both.masks) == {"causal": False, "padding": False}
     assert both.with_mask("causal", True, configured).masks == (("padding", False),)
-    assert NOTHING.with_mask("causal", False, {"causal": False, "padding": True}) == NOTHING
+    assert NO_INTERVENTIONS.with_mask("causal", False, {"causal": False, "padding": True}) == NO_INTERVENTIONS
 
 
 def test_a_union_has_each_intervention_once_and_the_mask_states_of_its_right_operand():
@@ -55,11 +55,11 @@ def test_a_union_has_each_intervention_once_and_the_mask_states_of_its_right_ope
     assert both.ablated == (("decoder.0.cross", 2), ("encoder.0", 0), ("encoder.0", 1))
     assert both.blocked == MANY.blocked
     assert dict(both.masks) == {"causal": True, "padding": True}
-    assert MANY | NOTHING == NOTHING | MANY == MANY
+    assert MANY | NO_INTERVENTIONS == NO_INTERVENTIONS | MANY == MANY
 
 
 def test_only_empty_interventions_are_false_and_all_are_immutable():
-    assert not NOTHING
+    assert not NO_INTERVENTIONS
     assert not Interventions()
     assert Interventions(ablated=(("encoder.0", 0),))
     assert Interventions(blocked=(Block(site="encoder.0"),))
@@ -96,7 +96,7 @@ def test_all_interventions_are_described_in_one_line():
         "blocked “[EOS]” in decoder layer 1 (cross); blocked row 1, “o” in encoder layer 1; "
         "causal mask off; padding mask on"
     )
-    assert NOTHING.text() == "no interventions"
+    assert NO_INTERVENTIONS.text() == "no interventions"
 
 
 @pytest.mark.parametrize(
@@ -116,9 +116,9 @@ def test_a_change_of_masks_is_described_as_switching_them_on_or_off(before, afte
 
 def test_a_change_of_more_than_masks_is_described_by_all_interventions_now_in_effect():
     taken = Interventions(ablated=(("encoder.0", 0),), masks=(("causal", False),))
-    assert taken.change_text(NOTHING) == "switched off encoder layer 1, head 1; causal mask off"
+    assert taken.change_text(NO_INTERVENTIONS) == "switched off encoder layer 1, head 1; causal mask off"
     assert taken.change_text(replace(taken, ablated=())) == taken.text()
-    assert NOTHING.change_text(taken) == "no interventions"
+    assert NO_INTERVENTIONS.change_text(taken) == "no interventions"
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_blocks_apply_to_the_ids_of_a_whole_batch_as_well():
     keys = np.array([[5, 6, 6, 5], [6, 7, 5, 0]])[:, None, None, :]  # (B, 1, 1, K)
     places = np.arange(3)[:, None, None], np.arange(2)[:, None], np.arange(4)
     blocks = [Block(site="s", head=2, token="n"), Block(site="s", row=1, column=0)]
-    found = np.broadcast_to(forbidden(blocks, *places, keys, {"n": 5}.get), (2, 3, 2, 4))
+    found = np.broadcast_to(blocked_cells(blocks, *places, keys, {"n": 5}.get), (2, 3, 2, 4))
     for b, h, q, k in np.ndindex(found.shape):
         by_hand = (h == 2 and [[5, 6, 6, 5], [6, 7, 5, 0]][b][k] == 5) or (q == 1 and k == 0)
         assert found[b, h, q, k] == by_hand

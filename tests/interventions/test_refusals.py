@@ -9,7 +9,7 @@ import pytest
 from tests.interventions.conftest import CROSS, MANY, SELF, SRC, TGT
 from transformer.axes import Axes
 from transformer.errors import InputError
-from transformer.interventions import NOTHING, Block, Interventions, check_interventions
+from transformer.interventions import NO_INTERVENTIONS, Block, Interventions, check_interventions
 
 AXES = {
     "encoder.0": Axes(query="src", key="src", writes=False, causal=False, padding=True),
@@ -29,7 +29,7 @@ def refusal(interventions, src=SRC, tgt=TGT, n_heads=3, axes=AXES, **settings):
 
 
 def test_interventions_that_leave_every_row_an_open_cell_are_accepted():
-    check_interventions(NOTHING, AXES, 3, SRC, TGT)
+    check_interventions(NO_INTERVENTIONS, AXES, 3, SRC, TGT)
     check_interventions(MANY, AXES, 3, SRC, TGT)
     every_head = tuple((site, head) for site in AXES for head in range(3))
     check_interventions(Interventions(ablated=every_head), AXES, 3, SRC, TGT)
@@ -50,7 +50,7 @@ def test_interventions_that_leave_every_row_an_open_cell_are_accepted():
         ({"blocked": (Block(site=SELF, head=5),)}, "decoder.0.self has heads 1 to 3, not 6; "),
     ],
 )
-def test_unknown_sites_and_heads_are_refused_with_those_that_exist(taken, message):
+def test_unknown_sites_and_heads_are_refused_with_a_list_of_those_that_exist(taken, message):
     error = refusal(Interventions(**taken))
     assert str(error).startswith(message)
     assert error.field == "ablate_heads"
@@ -70,7 +70,7 @@ def test_unknown_sites_and_heads_are_refused_with_those_that_exist(taken, messag
         ("encoder.0", [{"row": 5}], "head 1, row 6 (“[EOS]”) may look at 6 of 6"),
     ],
 )
-def test_blocks_that_would_close_a_whole_row_are_refused_with_the_row_and_the_next_step(site, blocks, where):
+def test_blocks_that_would_close_a_whole_row_are_refused_with_the_row_and_a_remedy(site, blocks, where):
     taken = tuple(Block(site=site, **block) for block in blocks)
     error = refusal(Interventions(blocked=taken))
     assert where in str(error)
@@ -115,7 +115,7 @@ def test_unmasked_padding_counts_as_an_open_cell():
     check_interventions(Interventions(blocked=letters, masks=(("padding", False),)), AXES, 3, padded, TGT)
 
 
-def test_a_mask_that_does_not_exist_is_refused_with_those_that_do():
+def test_a_mask_that_does_not_exist_is_refused_with_a_list_of_the_masks():
     error = refusal(Interventions(masks=(("cross", False),)))
     assert str(error) == "There is no mask 'cross'; choose causal or padding."
     assert error.field == "masks"

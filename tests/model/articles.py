@@ -1,4 +1,4 @@
-"""Independent forward passes of the published recipes, after their articles, in plain PyTorch."""
+"""Independent forward passes of the published recipes, written from their articles in plain PyTorch."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def waves(length):
     )
 
 
-def ahead(length):
-    """Return (1, T, T), True where a row would attend to a later column."""
+def future_mask(length):
+    """Return a mask (1, T, T), True where a row would attend to a later column."""
     return torch.tensor([[[column > row for column in range(length)] for row in range(length)]])
 
 
-def read(weights, x, memory=None, *, biased=(), divided_by=K, blocked=None, fill=-math.inf):
-    """Compute attention head by head, with scores divided by the square root of a width.
+def attention(weights, x, memory=None, *, biased=(), divided_by=K, blocked=None, fill=-math.inf):
+    """Compute attention head by head, with scores divided by the square root of `divided_by`.
 
     Args:
-        biased: the projections that have a bias; no other may.
+        biased: the projections that have a bias; the others must have none.
     """
     assert {name for name in weights if name.endswith("bias")} == {f"{name}.bias" for name in biased}
     memory = x if memory is None else memory
@@ -62,20 +62,20 @@ def read(weights, x, memory=None, *, biased=(), divided_by=K, blocked=None, fill
     return project(torch.cat(heads, dim=-1), "to_output")
 
 
-def think(weights, x, activation=torch.relu):
+def feed_forward(weights, x, activation=torch.relu):
     widened = activation(x @ weights["widen.weight"].T + weights["widen.bias"])
     return widened @ weights["narrow.weight"].T + weights["narrow.bias"]
 
 
 def layer_norm(weights, x):
-    """A gain and a bias per feature; eps is added to the biased variance."""
+    """Normalise with a gain and a bias per feature; eps is added to the biased variance."""
     centred = x - x.mean(dim=-1, keepdim=True)
     deviation = (centred.square().mean(dim=-1, keepdim=True) + 1e-5).sqrt()
     return centred / deviation * weights["weight"] + weights["bias"]
 
 
 def scalar_norm(weights, x):
-    """One gain, one bias; eps is added to the unbiased deviation."""
+    """Normalise with one gain and one bias; eps is added to the unbiased standard deviation."""
     gain, bias = weights["weight"].item(), weights["bias"].item()
     centred = x - x.mean(dim=-1, keepdim=True)
     deviation = (centred.square().sum(dim=-1, keepdim=True) / (D - 1)).sqrt()
@@ -88,19 +88,19 @@ def to_logits(model, x):
 
 def etienne(model, src, tgt):
     """x + norm(f(x)); only the encoder's embeddings are scaled; additive -inf; no biases in attention."""
-    no_pad, not_ahead = (src == 0)[:, None], ahead(tgt.size(1)) | (tgt == 0)[:, None]
+    no_pad, not_ahead = (src == 0)[:, None], future_mask(tgt.size(1)) | (tgt == 0)[:, None]
     x = model.src_embedding.weight[src] * math.sqrt(D) + waves(src.size(1))
     for i in range(2):
         own = layer_of(model, "encoder", i)
-        x = x + layer_norm(own("attention_residual.norm"), read(own("attention"), x, blocked=no_pad))
-        x = x + layer_norm(own("feed_forward_residual.norm"), think(own("feed_forward"), x))
+        x = x + layer_norm(own("attention_residual.norm"), attention(own("attention"), x, blocked=no_pad))
+        x = x + layer_norm(own("feed_forward_residual.norm"), feed_forward(own("feed_forward"), x))
     memory, x = x, model.tgt_embedding.weight[tgt] + waves(tgt.size(1))
     for i in range(3):
         own = layer_of(model, "decoder", i)
-        x = x + layer_norm(own("self_residual.norm"), read(own("self_attention"), x, blocked=not_ahead))
-        f = read(own("cross_attention"), x, memory, blocked=no_pad)
+        x = x + layer_norm(own("self_residual.norm"), attention(own("self_attention"), x, blocked=not_ahead))
+        f = attention(own("cross_attention"), x, memory, blocked=no_pad)
         x = x + layer_norm(own("cross_residual.norm"), f)
-        x = x + layer_norm(own("feed_forward_residual.norm"), think(own("feed_forward"), x))
+        x = x + layer_norm(own("feed_forward_residual.norm"), feed_forward(own("feed_forward"), x))
     return to_logits(model, x)
 
 
@@ -108,26 +108,26 @@ def bloem(model, src, tgt):
     """norm(x + f(x)); scores divided by sqrt(d_model); learned positions; no mask, or a causal mask."""
     alone = model.config.topology == "encoder-only"
     stack, table = ("encoder", model.src_embedding) if alone else ("decoder", model.tgt_embedding)
-    ids, blocked = (src, None) if alone else (tgt, ahead(tgt.size(1)))
+    ids, blocked = (src, None) if alone else (tgt, future_mask(tgt.size(1)))
     x = table.weight[ids] + model.learned_positions.weight[: ids.size(1)]
     for i in range(2 if alone else 3):
         own = layer_of(model, stack, i)
-        f = read(own("attention"), x, biased=["to_output"], divided_by=D, blocked=blocked)
+        f = attention(own("attention"), x, biased=["to_output"], divided_by=D, blocked=blocked)
         x = layer_norm(own("attention_residual.norm"), x + f)
-        x = layer_norm(own("feed_forward_residual.norm"), x + think(own("feed_forward"), x))
+        x = layer_norm(own("feed_forward_residual.norm"), x + feed_forward(own("feed_forward"), x))
     return to_logits(model, x)
 
 
 def torres(model, src, tgt):
     """x + f(norm(x)) with one gain and one bias per norm, and a norm at the end; blocked scores are -1e9."""
-    read_here = partial(read, biased=["to_query", "to_key", "to_value", "to_output"], fill=-1e9)
-    no_pad, not_ahead = (src == 0)[:, None], ahead(tgt.size(1)) | (tgt == 0)[:, None]
+    read_here = partial(attention, biased=["to_query", "to_key", "to_value", "to_output"], fill=-1e9)
+    no_pad, not_ahead = (src == 0)[:, None], future_mask(tgt.size(1)) | (tgt == 0)[:, None]
     x = model.src_embedding.weight[src] * math.sqrt(D) + waves(src.size(1))
     for i in range(2):
         own = layer_of(model, "encoder", i)
         y = scalar_norm(own("attention_residual.norm"), x)
         x = x + read_here(own("attention"), y, blocked=no_pad)
-        x = x + think(own("feed_forward"), scalar_norm(own("feed_forward_residual.norm"), x))
+        x = x + feed_forward(own("feed_forward"), scalar_norm(own("feed_forward_residual.norm"), x))
     memory = scalar_norm(part(model, "encoder_norm"), x)
     x = model.tgt_embedding.weight[tgt] * math.sqrt(D) + waves(tgt.size(1))
     for i in range(3):
@@ -136,7 +136,7 @@ def torres(model, src, tgt):
         x = x + read_here(own("self_attention"), y, blocked=not_ahead)
         y = scalar_norm(own("cross_residual.norm"), x)
         x = x + read_here(own("cross_attention"), y, memory, blocked=no_pad)
-        x = x + think(own("feed_forward"), scalar_norm(own("feed_forward_residual.norm"), x))
+        x = x + feed_forward(own("feed_forward"), scalar_norm(own("feed_forward_residual.norm"), x))
     return to_logits(model, scalar_norm(part(model, "decoder_norm"), x))
 
 
@@ -184,18 +184,18 @@ def sengupta(model, src, tgt):
 
 
 def lin(model, src, tgt):
-    """PyTorch's post-norm layers on both sides, one table, a causal mask and no other."""
+    """PyTorch's post-norm layers on both sides, one embedding table, a causal mask but no padding mask."""
     table = model.src_embedding.weight
     memory, x = table[src] + waves(src.size(1)), table[tgt] + waves(tgt.size(1))
     for layer in encoder_layers(model.encoder):
         memory = layer(memory)
     for layer in decoder_layers(model.decoder):
-        x = layer(x, memory, tgt_mask=ahead(tgt.size(1))[0])
+        x = layer(x, memory, tgt_mask=future_mask(tgt.size(1))[0])
     return to_logits(model, x)
 
 
 def default(model, src, tgt):
-    """PyTorch's pre-norm layers on both sides, each stack closed by a norm, with both masks."""
+    """PyTorch's pre-norm layers on both sides, a norm after each stack, both masks."""
     memory = model.src_embedding.weight[src] * math.sqrt(D) + waves(src.size(1))
     x = model.tgt_embedding.weight[tgt] * math.sqrt(D) + waves(tgt.size(1))
     for layer in encoder_layers(model.encoder, norm_first=True):
@@ -203,7 +203,7 @@ def default(model, src, tgt):
     memory = layer_norm(part(model, "encoder_norm"), memory)
     for layer in decoder_layers(model.decoder, norm_first=True):
         hidden = {"tgt_key_padding_mask": tgt == 0, "memory_key_padding_mask": src == 0}
-        x = layer(x, memory, tgt_mask=ahead(tgt.size(1))[0], **hidden)
+        x = layer(x, memory, tgt_mask=future_mask(tgt.size(1))[0], **hidden)
     return to_logits(model, layer_norm(part(model, "decoder_norm"), x))
 
 

@@ -1,4 +1,4 @@
-"""Attention against PyTorch's own and against arithmetic in plain loops."""
+"""Attention, compared with PyTorch's and with arithmetic in plain loops."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def theirs(ours):
 
 
 def written_out(query, key, value, mask, scale):
-    """Equation 1 in plain loops, one number at a time."""
+    """Compute equation 1 of the paper in plain loops, one number at a time."""
     weights = torch.zeros(B, H, Q, S, dtype=torch.float64)
     mixed = torch.zeros(B, H, Q, K, dtype=torch.float64)
     for b, h, i in torch.cartesian_prod(torch.arange(B), torch.arange(H), torch.arange(Q)).tolist():
@@ -63,7 +63,7 @@ def written_out(query, key, value, mask, scale):
 
 
 def patchy_mask():
-    """(B, 1, Q, S): padding, some blocked cells, and one fully blocked row."""
+    """Return a mask (B, 1, Q, S) with padding, some blocked cells and one fully blocked row."""
     mask = REAL[:, None, None, :].repeat(1, 1, Q, 1)
     mask[0, 0, 1, 3] = mask[1, 0, 0, 1] = False
     mask[1, 0, 2] = False
@@ -108,7 +108,7 @@ def test_a_fully_blocked_row_gives_zeros_and_finite_gradients(qkv, path):
 
 
 def test_with_the_fill_of_minus_a_billion_a_fully_blocked_row_attends_evenly_to_all_columns(qkv):
-    """Its gradient is that of the mean of the values; every other row is as with -inf."""
+    """The row's gradient is that of the mean of the values; every other row is as with -inf."""
     tensors = [tensor.clone().requires_grad_() for tensor in qkv]
     mixed, weights = attend(*tensors, patchy_mask(), 0.4, fill="-1e9")
     usual, usual_weights = attend(*qkv, patchy_mask(), 0.4)

@@ -1,4 +1,4 @@
-"""Heads switched off and cells blocked, against models whose weights or masks were changed by hand."""
+"""Switched-off heads and blocked cells, compared with models whose weights are changed by hand."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import copy
 import pytest
 import torch
 
-from transformer.interventions import NOTHING, Block, Interventions
+from transformer.interventions import NO_INTERVENTIONS, Block, Interventions
 from transformer.model.stack_layers import LayerKVCache
 from transformer.recording.tape import record
 
@@ -38,7 +38,7 @@ def ids(sentences, tiny_model):
 
 
 def real_rows(lengths):
-    """(B, longest) bool, False where there is padding."""
+    """Return a mask (B, longest), False at padding."""
     return torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
 
 
@@ -92,7 +92,7 @@ def test_a_switched_off_head_still_records_its_weights(model, ids):
 @pytest.mark.parametrize("name", ["encoder.0", "decoder.0.self"])
 @pytest.mark.parametrize("head", [1, None])
 def test_a_blocked_cell_is_exactly_0_its_row_is_renormalised_and_other_rows_stay(model, ids, name, head):
-    """In the first layer of a stack nothing else changes: the other weights are divided by their sum."""
+    """In the first layer of a stack the scores stay: the row's other weights are divided by their sum."""
     with record(model) as whole:
         model(*ids)
     row, column = 3, 2
@@ -116,7 +116,7 @@ def test_a_blocked_cell_is_exactly_0_its_row_is_renormalised_and_other_rows_stay
 
 @torch.no_grad()
 def test_a_cell_is_blocked_at_its_place_and_a_token_wherever_it_occurs_and_nothing_else(model, ids):
-    """Token 7 occurs at different places of the sources, token 9 of the targets; some have none."""
+    """Token 7 is at different places in the sources, token 9 in the targets; some sequences have neither."""
     src, tgt = ids
     src[0, 1], src[0, 4], src[2, 3], tgt[1, 1], tgt[2, 4] = 7, 7, 7, 9, 9
     src[1, :3], src[3, :6] = torch.tensor([3, 4, 5]), torch.tensor([3, 4, 5, 6, 8, 3])
@@ -149,7 +149,7 @@ def test_a_cell_is_blocked_at_its_place_and_a_token_wherever_it_occurs_and_nothi
 
 
 def _mask(queries, keys, blocked, heads):
-    """Return (B, H, Q, K) bool, cell by cell: no padding, and no blocked token in the given heads."""
+    """Return a mask (B, H, Q, K), False at padding and, in the given heads, at blocked tokens."""
     mask = torch.zeros(len(keys), 3, queries.size(1), keys.size(1), dtype=torch.bool)
     for b, h, q, k in torch.cartesian_prod(*map(torch.arange, mask.shape)).tolist():
         mask[b, h, q, k] = keys[b, k] != 0 and not (h in heads and int(keys[b, k]) in blocked)
@@ -168,7 +168,7 @@ def test_the_fused_and_the_recorded_path_give_the_same_numbers(model, ids):
 @torch.no_grad()
 def test_decoding_token_by_token_equals_a_pass_over_the_whole_target(model, ids):
     src, tgt = ids
-    tgt = torch.where(tgt == 0, 9, tgt)  # no row is padding
+    tgt = torch.where(tgt == 0, 9, tgt)  # no padding
     tgt[:, 2] = torch.tensor([9, 4, 9, 5])
     model.intervene(SEVERAL, int)
     whole = model(src, tgt)
@@ -184,9 +184,9 @@ def test_removing_all_interventions_restores_the_same_numbers(model, ids):
     model.intervene(SEVERAL, int)
     assert not torch.equal(model(*ids), before)
     assert model.interventions == SEVERAL
-    model.intervene(NOTHING, int)
+    model.intervene(NO_INTERVENTIONS, int)
     assert torch.equal(model(*ids), before)
-    assert model.interventions == NOTHING
+    assert model.interventions == NO_INTERVENTIONS
 
 
 @torch.no_grad()
@@ -195,7 +195,7 @@ def test_a_new_intervention_replaces_the_old_one(model, ids):
     only = Interventions(ablated=(("decoder.1.cross", 0),))
     model.intervene(only, int)
     expected = with_zeroed_columns(model, [("decoder.1.cross", 0)])
-    expected.intervene(NOTHING, int)
+    expected.intervene(NO_INTERVENTIONS, int)
     torch.testing.assert_close(model(*ids), expected(*ids), atol=1e-5, rtol=0)
 
 
@@ -211,7 +211,7 @@ def test_a_switched_off_head_gets_no_gradient_and_the_other_heads_do(model, ids)
 
 
 def test_a_fully_blocked_row_leaves_logits_and_gradients_finite(model, ids):
-    """The pages refuse this for the word that is asked, but a batch may contain words of other lengths."""
+    """The pages refuse this block for the word on the screen, but a batch may contain other words."""
     model.intervene(Interventions(blocked=(Block(site="decoder.0.self", row=0, column=0),)), int)
     logits = model(*ids)
     logits.sum().backward()

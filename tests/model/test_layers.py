@@ -1,4 +1,4 @@
-"""The small parts of a layer, by hand; test_recipes.py compares whole layers with PyTorch's."""
+"""Parts of a layer, compared with values by hand; test_recipes.py compares whole layers with PyTorch's."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_scalar_norm_equals_a_computation_by_hand():
     with torch.no_grad():
         norm.weight.fill_(3.0)
         norm.bias.fill_(10.0)
-    # Mean 3, deviations -2, 0, 2: the unbiased variance is 8 / 2, so the deviation is 2, plus eps 2.5.
+    # Mean 3, differences -2, 0, 2: unbiased variance 8 / 2, standard deviation 2, with eps 2.5.
     expected = torch.tensor([[10.0 - 3 * 2 / 2.5, 10.0, 10.0 + 3 * 2 / 2.5]])
     torch.testing.assert_close(norm(torch.tensor([[1.0, 3.0, 5.0]])), expected)
 
@@ -63,7 +63,7 @@ def test_dropout_zeroes_its_share_keeps_the_mean_and_uses_its_own_generator(tiny
 
 
 def test_the_norm_of_a_branch_is_applied_before_its_dropout(tiny_model):
-    """As in the article: the norm covers the whole branch, and dropped numbers are not added."""
+    """As in the article: the norm covers the whole branch, and then dropout zeroes some of its numbers."""
     config = replace(tiny_model, norm_placement="branch", dropout=0.5, dropout_on=("residual",))
     residual = Residual(config)
     residual.dropout.generator = torch.Generator().manual_seed(3)

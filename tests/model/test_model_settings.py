@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from transformer.config import DROPOUT_PLACES, ModelConfig
-from transformer.interventions import NOTHING, Block, Interventions
+from transformer.interventions import NO_INTERVENTIONS, Block, Interventions
 from transformer.model.transformer import Transformer
 
 BASE = ModelConfig(
@@ -58,8 +58,8 @@ def initial(config):
     return torch.cat([weights[name].flatten() for name in sorted(weights)])
 
 
-def output(config, sentences, fill, training=False, taken=NOTHING):
-    """Return logits at real positions; parameters and dropout are drawn alike for every configuration."""
+def output(config, sentences, fill, training=False, taken=NO_INTERVENTIONS):
+    """Return the logits of real tokens; parameters and dropout have the same seeds in all configurations."""
     model = fill(Transformer(config)).train(training)
     model.intervene(taken, int)
     model.draw_from(torch.Generator().manual_seed(0))

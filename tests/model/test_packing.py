@@ -14,7 +14,7 @@ BATCH = 5
 
 @pytest.fixture(params=[9, 13], ids=["as they are", "filled up to a register"])
 def tokens(request):
-    """(5, 9) or (5, 13) ids of 11, with rows of 1 to 9 or 13 tokens."""
+    """Ids (5, 9) or (5, 13) below 11, with 1 to 9 or 1 to 13 tokens per row."""
     ids = torch.randint(1, 11, (BATCH, request.param), generator=torch.Generator().manual_seed(1))
     for row, length in enumerate((request.param, 1, 4, 7, 2)):
         ids[row, length:] = 0

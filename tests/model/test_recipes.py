@@ -34,7 +34,7 @@ SIZES = {
 
 
 def shrunk(name, **settings):
-    """Return a recipe's architecture with distinct sizes; one table for two sides needs one size."""
+    """Return a recipe's architecture with small, distinct sizes; a shared table needs equal vocabularies."""
     if (RECIPES[name].model.topology, RECIPES[name].model.embedding_tables) == ("encoder-decoder", "one"):
         settings = {"tgt_vocab_size": 13, **settings}
     return replace(RECIPES[name].model, **{**SIZES, **settings})
@@ -44,7 +44,7 @@ def shrunk(name, **settings):
     ("name", "topology"), [*((name, None) for name in REFERENCES), ("bloem", "decoder-only")]
 )
 def test_the_forward_pass_equals_the_reference(name, topology, sentences, fill):
-    """At [PAD] positions too: their output is meaningless, but well defined."""
+    """Compare the outputs at [PAD] positions too: they are meaningless, but well defined."""
     config = shrunk(name)
     if topology is not None:
         config = replace(config, topology=topology, causal_mask=None)
@@ -59,7 +59,7 @@ def test_the_forward_pass_equals_the_reference(name, topology, sentences, fill):
 
 @pytest.mark.parametrize("name", ["etienne", "torres"])
 def test_a_source_of_padding_alone_is_attended_to_according_to_its_mask_fill(name, sentences, fill):
-    """With -inf the article's model returns NaN, and ours attends to nothing; with -1e9, evenly to all."""
+    """With -inf the article's model returns NaN, ours attends to nothing; with -1e9 both attend evenly."""
     model = fill(Transformer(shrunk(name))).eval()
     src, tgt = sentences([5, 0, 4], 13, seed=1), sentences(LENGTHS_TGT, 13, seed=2)
     torch.testing.assert_close(model(src, tgt), REFERENCES[name](model, src, tgt), atol=1e-5, rtol=1e-5)
@@ -89,7 +89,7 @@ def test_every_recipe_has_a_reference():
 
 
 def test_the_padding_row_stays_zero_while_the_other_rows_are_trained(tiny):
-    """Also where [PAD] is attended to: under a padding mask, no gradient would reach its row anyway."""
+    """The masks are off: under a padding mask, no gradient would reach the row of [PAD] anyway."""
     config = tiny(**vars(shrunk("etienne", padding_mask=False, causal_mask=False)), weight_decay=0.1)
     state = TrainState.begin(config)
     table = state.model.tgt_embedding.weight
@@ -101,7 +101,7 @@ def test_the_padding_row_stays_zero_while_the_other_rows_are_trained(tiny):
     assert (table[1:] != before[1:]).any(dim=1).sum() > 20
 
 
-def test_recipes_of_articles_without_training_have_the_training_of_the_app():
+def test_recipes_of_articles_that_give_no_training_have_the_training_of_the_app():
     own = {name for name, recipe in RECIPES.items() if replace(recipe.train, goal=None) == TrainConfig()}
     assert own == {"default", "sengupta", "lin"}
 

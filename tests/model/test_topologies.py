@@ -1,4 +1,4 @@
-"""Single stacks and switched-off masks, against PyTorch's encoder and by their properties."""
+"""Single stacks and switched-off masks, compared with PyTorch's encoder and checked by their properties."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from tests.model.articles import D, H, ahead, encoder_layers, layer_norm, part, to_logits, waves
-from transformer.interventions import NOTHING, Interventions
+from tests.model.articles import D, H, encoder_layers, future_mask, layer_norm, part, to_logits, waves
+from transformer.interventions import NO_INTERVENTIONS, Interventions
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.transformer import Transformer
 from transformer.recording.tape import record
@@ -45,7 +45,7 @@ def test_one_stack_alone_equals_pytorch_whichever_masks_are_on(build, ids, topol
     table = model.tgt_embedding if decodes else model.src_embedding
     layers = model.decoder if decodes else model.encoder
     assert len(layers) == (2 if decodes else 3)
-    blocked = {"src_mask": ahead(6)[0]} if causal else {}
+    blocked = {"src_mask": future_mask(6)[0]} if causal else {}
     blocked |= {"src_key_padding_mask": ids == 0} if padding else {}
     stream = table.weight[ids] * math.sqrt(D) + waves(6)
     for layer in encoder_layers(layers, norm_first=True):
@@ -145,7 +145,7 @@ def test_a_switched_mask_gives_the_numbers_of_a_model_built_with_it(build, ids, 
     assert not torch.allclose(model(ids, ids), before, atol=1e-3)
     assert model.axes() == other.axes()
     assert model.masked(mask) == (not default)
-    model.intervene(NOTHING, int)
+    model.intervene(NO_INTERVENTIONS, int)
     assert torch.equal(model(ids, ids), before)
     assert model.axes() == axes
 
@@ -154,7 +154,7 @@ def test_a_switched_mask_gives_the_numbers_of_a_model_built_with_it(build, ids, 
 @pytest.mark.parametrize("topology", ALONE)
 @pytest.mark.parametrize("scale", ["encoder", "both"])
 def test_embeddings_of_one_stack_are_scaled_whichever_stack_the_setting_names(build, ids, topology, scale):
-    """A scaled model is one whose table is sqrt(d_model) times as large."""
+    """A scaled model equals an unscaled one whose table is sqrt(d_model) times as large."""
     model, plain = build(topology, embedding_scale=scale), build(topology, embedding_scale="none")
     table = plain.src_embedding if topology == "encoder-only" else plain.tgt_embedding
     table.weight.mul_(math.sqrt(D))

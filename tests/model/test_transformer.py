@@ -1,4 +1,4 @@
-"""The whole Transformer: its limit and its initial weights; test_recipes.py compares it with PyTorch's."""
+"""The Transformer: its maximum length and initial weights; test_recipes.py compares it with PyTorch's."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_building_draws_from_the_given_generator_alone(tiny_model):
         ("pytorch", lambda n_in, n_out: 1 / math.sqrt(3 * n_in), 1.0),
     ],
 )
-def test_initial_weights_have_the_deviation_of_their_rule(tiny_model, initialisation, deviation, bias):
+def test_initial_weights_have_the_standard_deviation_of_the_rule(tiny_model, initialisation, deviation, bias):
     config = replace(tiny_model, d_model=48, d_ff=80, initialisation=initialisation, embedding_std=0.3)
     model = Transformer(config)
     for module in model.modules():

@@ -47,7 +47,7 @@ def own_components_alone() -> Iterator[None]:
         yield
 
 
-class Shared:
+class SharedRuns:
     """Finished runs by their settings, each trained once per file, for tests that do not change the run."""
 
     def __init__(self) -> None:
@@ -67,8 +67,8 @@ class Shared:
         return {run._runner.name for run, _ in self.runs.values()}
 
 
-def end_all_runs(but: Shared | None = None, elsewhere: Set[str] = frozenset()) -> None:
-    """Remove every run and draft of the process, and wait for their threads.
+def end_all_runs(but: SharedRuns | None = None, elsewhere: Set[str] = frozenset()) -> None:
+    """Empty the registry, close its runs and drafts except those of `but`, and wait for their threads.
 
     Args:
         elsewhere: names of threads that the pages under test did not start.
@@ -86,8 +86,8 @@ def end_all_runs(but: Shared | None = None, elsewhere: Set[str] = frozenset()) -
 
 
 @pytest.fixture(scope="module")
-def shared() -> Iterator[Shared]:
-    made = Shared()
+def shared() -> Iterator[SharedRuns]:
+    made = SharedRuns()
     yield made
     for run, _ in made.runs.values():
         run.close()
@@ -102,13 +102,13 @@ def every_step(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def patient_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a page wait up to 60 s for a change in its run's model, for busy machines."""
+    """Let a page wait up to 60 s for a change in its run's model, since the machine may be busy."""
     for part in (taken_away, mask_switches):
         monkeypatch.setattr(part, "TAKEN_AWAY_SECONDS", 60.0)
 
 
 @pytest.fixture
-def visit(shared: Shared) -> Iterator[Callable[..., Visitor]]:
+def visit(shared: SharedRuns) -> Iterator[Callable[..., Visitor]]:
     """Open the app from a link with these settings, by default those of a tiny run."""
 
     def open_link(
@@ -125,14 +125,14 @@ def visit(shared: Shared) -> Iterator[Callable[..., Visitor]]:
 
 
 @pytest.fixture
-def revisit(visit: Callable[..., Visitor], shared: Shared) -> Callable[..., Visitor]:
+def revisit(visit: Callable[..., Visitor], shared: SharedRuns) -> Callable[..., Visitor]:
     """Open the finished run with these settings from its owner's link; not for tests that change the run."""
     return lambda **settings: visit(shared.link(**settings))
 
 
 @pytest.fixture
 def offered(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
-    """The arguments of each download button on the page drawn last, by its key."""
+    """The newest arguments of each download button, by the button's key."""
     buttons: dict[str, dict[str, Any]] = {}
     monkeypatch.setattr(st, "download_button", lambda label, **given: buttons.update({given["key"]: given}))
     return buttons

@@ -1,4 +1,4 @@
-"""Any link to any page opens the page, which itself reports what it does not accept of the link."""
+"""Any link to any page opens the page, which reports the parts of the link that it does not accept."""
 
 from __future__ import annotations
 
@@ -15,20 +15,12 @@ from pages.settings.presets import PRESETS
 from tests.fuzzing import profile
 from tests.pages.conftest import end_all_runs
 from tests.pages.visitor import APP
-from transformer.config import (
-    DEVICES,
-    KINDS_OF,
-    LETTER_TASKS,
-    PRECISIONS,
-    TASKS,
-    TOKENIZERS,
-    RunConfig,
-)
+from transformer.config import DEVICES, KINDS_OF, LETTER_TASKS, PRECISIONS, TASKS, TOKENIZERS, RunConfig
 from transformer.recipes import RECIPES
 from transformer.runs.registry import REGISTRY
 
 EXAMPLES, MANY, PARAMETERS = 8, 1000, 5
-"""Number of links in the short test and in the slow one, and fewest parameters of a link."""
+"""Numbers of links in the short test and in the slow one, and the fewest parameters of a link."""
 PAGES = ["train", "explore", "anatomy", "masks", "data"]
 CHOICES = {
     "task": [*LETTER_TASKS * 8, *TASKS],  # the sentences of a grammar take half a second to generate
@@ -71,7 +63,7 @@ NAMES = sorted({*CHOICES, *values_of(RunConfig()), "beam_width", "beam_penalty",
 
 @st.composite
 def parameters(draw):
-    """Draw the name of a known parameter, with a known value as often as any other."""
+    """Draw the name of a known parameter, with a known value in half of all draws."""
     name = draw(st.sampled_from(NAMES))
     known = st.sampled_from(CHOICES.get(name, NUMBERS))
     return name, draw(st.one_of(known, known, st.sampled_from(ODD), st.text(max_size=8)))

@@ -40,14 +40,14 @@ def test_the_page_opens_with_the_untrained_models_of_the_first_prepared_race_and
     ] * 2
     visitor.press("run_start")
     left, right = racers(visitor)
-    visitor.once(lambda: min(left.view.step, right.view.step) > 3)
+    visitor.wait_until(lambda: min(left.view.step, right.view.step) > 3)
     assert [run.config.model.masks["causal"] for run in (left, right)] == [True, False]
     assert left.turns is right.turns is not None
     viewer = visit({"run": left.id, "race": right.id}, page="race")
     assert "Without the mask" in viewer.player["race"]["says"]
-    visitor.press("run_pause").once(lambda: left.view.state == right.view.state == "paused")
-    visitor.look().press("run_start").once(lambda: left.view.state == right.view.state == "training")
-    visitor.look().press("run_stop").once(lambda: left.view.state == right.view.state == "stopped")
+    visitor.press("run_pause").wait_until(lambda: left.view.state == right.view.state == "paused")
+    visitor.look().press("run_start").wait_until(lambda: left.view.state == right.view.state == "training")
+    visitor.look().press("run_stop").wait_until(lambda: left.view.state == right.view.state == "stopped")
     visitor.look().press("run_start")
     again = racers(visitor)
     assert {one.id for one in again}.isdisjoint({left.id, right.id})
@@ -69,7 +69,7 @@ def test_a_race_against_a_finished_run_trains_only_the_new_run_with_one_change_a
     assert first is left
     assert right.config == left.config.with_changes(n_heads=1)
     assert right.words == left.words
-    ended.once(lambda: right.view.state == "finished")
+    ended.wait_until(lambda: right.view.state == "finished")
     assert left.view.state == "finished"
     assert left.view.metrics.column("loss").tolist() == losses
 
@@ -86,7 +86,7 @@ def test_a_setting_chosen_just_before_the_press_is_used(ended):
 def test_a_race_starts_two_untrained_runs_and_a_training_run_takes_turns_with_the_new_one(visit):
     visitor = visit(LONG | {"seed": 4}).press("race_start")
     left, right = racers(visitor)
-    visitor.once(lambda: min(left.view.step, right.view.step) > 5)
+    visitor.wait_until(lambda: min(left.view.step, right.view.step) > 5)
     assert right.config == left.config.with_changes(causal_mask=False)
     visitor.press("run_stop")
     visitor.go("train")
@@ -100,7 +100,7 @@ def test_a_race_starts_two_untrained_runs_and_a_training_run_takes_turns_with_th
 def test_a_run_from_the_list_is_shown_beside_the_run_on_the_screen(ended):
     first = ended.run
     ended.set("seed", 8).press("run_start")
-    second = ended.once(lambda: ended.run is not first).until("finished").run
+    second = ended.wait_until(lambda: ended.run is not first).until("finished").run
     ended.set("race_other", first.id).press("race_start")
     assert racers(ended) == [second, first]
     assert ended.player["race"]["names"] == ["seed 8", "seed 0"]
@@ -151,7 +151,7 @@ def test_a_typed_word_is_tracked_by_both_runs(visit):
     visitor = visit(LONG).press("race_start")
     left, right = racers(visitor)
     visitor.set("own_word", "otter").look()
-    visitor.once(lambda: "otter" in left.words and "otter" in right.words)
+    visitor.wait_until(lambda: "otter" in left.words and "otter" in right.words)
     visitor.press("run_stop")
 
 

@@ -54,8 +54,8 @@ def told(visit):
 
 
 def move(visitor, at, shown=()):
-    """Send what the browser sends after a key press."""
-    return visitor.tell({"at": at, "shown": list(shown), "recorded": [], "by": "a page"})
+    """Send the message that the browser sends after a key press."""
+    return visitor.send_choice({"at": at, "shown": list(shown), "recorded": [], "by": "a page"})
 
 
 def runs_of(visitor):
@@ -80,10 +80,10 @@ def test_each_command_runs_once_and_in_order_even_if_the_teller_moves_back_and_f
     run = runs_of(told)["small"]
     assert run.view.state == "idle"
     move(told, 1)
-    told.once(lambda: run.view.step > 0)
+    told.wait_until(lambda: run.view.step > 0)
     assert run.view.pace == 1
     move(told, 3)
-    told.once(lambda: run.view.state == "paused")
+    told.wait_until(lambda: run.view.state == "paused")
     run.resume().result(10)
     for at in (0, 3, 1, 2):
         move(told, at)
@@ -103,7 +103,7 @@ def test_forged_messages_leave_the_teller_at_a_beat_of_the_story(told):
         {"at": "1"},
         {"shown": 1},
     ):
-        told.tell({"at": 0, "shown": [], "recorded": [], "by": "a page"} | sent)
+        told.send_choice({"at": 0, "shown": [], "recorded": [], "by": "a page"} | sent)
         at = told.player["story"]["told"]
         assert at["at"] in range(4), sent
         assert (at["shown"], at["recorded"]) == ([], []), sent

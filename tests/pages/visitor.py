@@ -101,7 +101,7 @@ class Visitor:
         """Press Step and wait until all its steps are taken."""
         last = self.run.view.step + self.value("step_size")
         self.press("run_step")
-        return self.once(lambda: self.run.view.step == last and self.run.view.state == "paused")
+        return self.wait_until(lambda: self.run.view.step == last and self.run.view.state == "paused")
 
     def forge(self, key: str, text: str) -> Visitor:
         """Send a choice that the list does not offer, as any client can."""
@@ -116,7 +116,7 @@ class Visitor:
         name = f"$$STREAMLIT_INTERNAL_KEY_{self._component(key).id}__events"
         return self._answer(WidgetState(id=name, json_trigger_value=message))
 
-    def tell(self, chosen: Any) -> Visitor:
+    def send_choice(self, chosen: Any) -> Visitor:
         """Send a choice from the browser part of the player: any value at all, as any client can."""
         state = json.dumps({"chosen": chosen})
         return self._answer(WidgetState(id=self._component("player").id, json_value=state))
@@ -124,9 +124,9 @@ class Visitor:
     def choose(self, **change: Any) -> Visitor:
         """Choose a word, kind, pinned head, step (None: LIVE), outline or follow in the player."""
         given = self.player
-        return self.tell(given["first"] | change | {"number": given["heard"] + 1})
+        return self.send_choice(given["first"] | change | {"number": given["heard"] + 1})
 
-    def stand(self, step: int | None) -> Visitor:
+    def go_to_step(self, step: int | None) -> Visitor:
         """Move the handle of the step control; None presses LIVE."""
         return self.choose(step=step, follow=False)
 
@@ -159,10 +159,10 @@ class Visitor:
         return self.look()
 
     def until(self, state: str, seconds: float = 30.0) -> Visitor:
-        """Wait for the run's state, then look at the page."""
-        return self.once(lambda: self.run is not None and self.run.view.state == state, seconds, state)
+        """Wait until the run is in this state, then run the page once."""
+        return self.wait_until(lambda: self.run is not None and self.run.view.state == state, seconds, state)
 
-    def once(self, happened: Callable[[], bool], seconds: float = 30.0, what: str = "it") -> Visitor:
+    def wait_until(self, happened: Callable[[], bool], seconds: float = 30.0, what: str = "it") -> Visitor:
         end = time.monotonic() + seconds
         while not happened():
             assert time.monotonic() < end, (

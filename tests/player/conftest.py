@@ -37,7 +37,7 @@ PAIRS = tuple(
 
 @pytest.fixture(scope="session")
 def recorded(changed_midway: Callable[..., RunView]) -> RunView:
-    """Reversed words, every step recorded; from step 14 on with a head off, a cell blocked, another word."""
+    """A run with every step recorded; from step 14 on, a head is off, a cell is blocked, a word is added."""
     view = changed_midway(Run(CONFIG, words=("banana", "cat")), 14, TAKEN, "ox")
     moments = (Moment(7, "drop", "the loss <fell>"), *view.moments)
     return replace(view, moments=tuple(sorted(moments, key=lambda one: one.step)))

@@ -17,7 +17,7 @@ from transformer.recording.metrics import COLUMNS, Metrics
 
 
 def sent(document):
-    """Return a document as a browser's JSON.parse does."""
+    """Return a document as a browser parses it from JSON."""
     return json.loads(json.dumps(document, allow_nan=False))
 
 
@@ -52,7 +52,7 @@ class Follower:
         self.fetched = self.told = 0
 
     def see(self, view):
-        """Follow to a view; return whether anything was new."""
+        """Update to this view of the run; return whether anything was new."""
         if not self.made.update(view):
             return False
         whole = sent(self.made.whole(view))
@@ -61,7 +61,7 @@ class Follower:
         else:
             self.index = renewed(self.index, sent(self.made.news), self.made.version)
             self.told += 1
-        # Except for the names of chunks, which a player fetches when it lacks one.
+        # Except for the names of chunks: a player that lacks a chunk fetches the whole index again.
         assert self.index | {"chunks": None} == whole | {"chunks": None}
         return True
 
@@ -124,8 +124,8 @@ def tells_every_frame(view, index):
         frame, segment = view.frames.of_step(step), segment_of(index, step)
         begins = segment["from"] == step
         assert segment["right"] == words_right(frame, task), step
-        assert segment["outputs"] == {probe.text: output_row(probe) for probe in frame.probes}, step
-        assert segment["written"] == max(probe.output_step or 0 for probe in frame.probes), step
+        assert segment["outputs"] == {probe.text: output_row(probe) for probe in frame.words}, step
+        assert segment["written"] == max(probe.output_step or 0 for probe in frame.words), step
         assert tuple(segment["clearest"]) == frame.clearest, step
         assert segment["lengths"] == by_length(frame), step
         assert segment["samples"] == samples(frame), step

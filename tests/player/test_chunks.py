@@ -10,7 +10,7 @@ import pytest
 
 from transformer.figures.labels import map_axes, wrong_predictions
 from transformer.figures.maps import large_map, map_strip, player_spec
-from transformer.interventions import NOTHING, Interventions
+from transformer.interventions import NO_INTERVENTIONS, Interventions
 from transformer.player.chunks import encoded, look_name, look_of, name_of
 from transformer.recording.chunk import BLOCKED, ONE, joined
 from transformer.runs.run import Run
@@ -102,7 +102,7 @@ def test_no_prediction_is_wrong_where_the_answer_is_unknown(chunk):
     assert json.loads(look_of(chunk)[1])["fed"] == "teacher-forced"
 
 
-# Looks: what all steps of a chunk share.
+# Looks: the parts of the figures that all steps of a chunk share.
 
 
 def kinds_of(chunk):
@@ -116,7 +116,7 @@ def kinds_of(chunk):
 
 
 def test_one_head_is_drawn_as_in_a_still_figure(chunk, changed):
-    """With the labels that a player adds, and a trace for cells that are blocked by hand."""
+    """The labels that a player adds are equal too; cells that a visitor blocks have a trace of their own."""
     for one, taken in ((chunk, False), (changed, True)):
         for figures, sites, axes in kinds_of(one):
             sides = one.axes[sites[0]]
@@ -163,7 +163,7 @@ def test_a_look_names_the_heads_that_are_off(chunk, changed):
     assert json.loads(look_of(changed)[1])["off"] == [["decoder.1.cross", 2]]
 
 
-# Names.
+# Names of chunks.
 
 
 def one_code_more(chunk):
@@ -208,10 +208,12 @@ def test_chunks_of_equal_content_have_the_same_name(chunk):
 def test_no_two_chunks_share_a_name_and_chunks_share_a_look_until_an_intervention(recorded):
     chunks = [one for word in recorded.frames.words for one in recorded.frames.chunks_of(word)]
     assert len({name_of(one) for one in chunks}) == len(chunks)
-    looks = {(one.word.text, one.interventions != NOTHING): look_name(one) for one in chunks}
-    assert len(set(looks.values())) == len(looks) == 6  # three words, before and after
+    looks = {(one.word.text, one.interventions != NO_INTERVENTIONS): look_name(one) for one in chunks}
+    assert len(set(looks.values())) == len(looks) == 6  # three words, before and after the intervention
     for one in chunks:
-        assert look_name(one) == look_of(one)[0] == looks[one.word.text, one.interventions != NOTHING]
+        assert (
+            look_name(one) == look_of(one)[0] == looks[one.word.text, one.interventions != NO_INTERVENTIONS]
+        )
         assert decoded(encoded(one))[0]["look"] == look_name(one)
 
 
@@ -242,4 +244,4 @@ def test_markup_in_words_and_labels_is_escaped_wherever_a_look_draws_it(chunk, s
     assert len(drawn) > 40
     assert [text for text in drawn if "<zqx" in text or "&zqx" in text] == []
     facts, _ = decoded(encoded(replace(chunk, word=word, vocabulary=(signs,) * len(chunk.vocabulary))))
-    assert facts["wrong"] == [{}] * len(chunk.steps)  # the prediction is what was expected
+    assert facts["wrong"] == [{}] * len(chunk.steps)  # every prediction is the expected token

@@ -1,4 +1,4 @@
-"""The index that a player gets of a run: it describes each step as its frame does."""
+"""The index of a run, as a player gets it: it describes each step as the frame of that step does."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_head_that_is_off_is_not_lit_however_high_its_score(recorded):
     assert lit == {"decoder.0.cross": [True, True, True], "decoder.1.cross": [True, True, False]}
 
 
-def test_a_word_is_shown_as_drawn_from_the_step_on_at_which_training_draws_it(recorded):
+def test_a_word_is_shown_as_drawn_from_the_step_at_which_training_draws_it(recorded):
     """Step 33 is between two measurements, where nothing else changes."""
     records = [
         replace(one, drawn_at=33) if isinstance(one, Chunk) and one.steps[-1] >= 33 else one

@@ -19,15 +19,15 @@ from transformer.player.chunks import look_name
 from transformer.player.index import Index
 from transformer.player.sentences import narration
 from transformer.recording.chunk import Chunk
-from transformer.tasks.pairs.caps import Caps, capped
+from transformer.tasks.pairs.caps import Caps, select_pairs
 from transformer.tasks.pairs.own import OwnPairs
 from transformer.tasks.pairs.reading import Reading
-from transformer.tasks.pairs.store import keep
+from transformer.tasks.pairs.store import intern_pairs
 
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
-    """A new version whenever anything is new, however little time has passed."""
+    """Make a new version of the index as soon as anything is new."""
     monkeypatch.setattr(module, "CURVES_SECONDS", 0.0)
 
 
@@ -72,7 +72,7 @@ def test_a_player_that_watches_a_run_train_receives_all_of_it(tiny, make_run, un
     assert tells_every_frame(run.view, follower.index)
     assert asked.is_set()
     assert follower.told >= 3
-    assert follower.fetched == 2  # at first, and with the word
+    assert follower.fetched == 2  # at the start, and after the word is added
 
 
 def test_news_are_small_where_only_a_step_is_new(recorded):
@@ -178,14 +178,14 @@ def of_signs():
     """The view of a run on pairs full of markup, with a blocked token and an added question."""
     from transformer.runs.run import Run
 
-    own = keep(OwnPairs(capped(Reading(PAIRS, "TSV, 2 columns"), Caps())))
+    own = intern_pairs(OwnPairs(select_pairs(Reading(PAIRS, "TSV, 2 columns"), Caps())))
     config = with_task(CONFIG.with_changes(n_heads=4), "pairs").with_changes(
         pairs=own.digest, tokenizer="words", d_model=12, n_heads=3, steps=4
     )
     run = Run(config)
     run.start()
     assert run.wait(60)
-    token = next(token for token in run.view.frame.probes[0].src_tokens if "<" in token)
+    token = next(token for token in run.view.frame.words[0].src_tokens if "<" in token)
     run.intervene(Interventions(blocked=(Block(site="encoder.0", head=0, token=token),))).result(30)
     run.add_word(f"the {SIGNS} sees nobody")
     run.close()
@@ -198,7 +198,7 @@ def test_no_markup_of_pairs_gets_into_html(of_signs, said):
     """All of an index becomes HTML except words, which are keys and the text of buttons."""
     index = sent(Index(of_signs.config).whole(of_signs))
     assert any("<" in word for word in index["words"])
-    words = {probe.text for probe in of_signs.frame.probes}
+    words = {probe.text for probe in of_signs.frame.words}
     assert set(segment_of(index, of_signs.step)["outputs"]) == words  # keys, which are not escaped
     drawn = [
         text
@@ -214,7 +214,7 @@ def test_no_markup_of_pairs_gets_into_html(of_signs, said):
     told = [text for text in shown if "<zqx" in text or "< zqx" in text or "&zqx" in text or "<</" in text]
     assert told == []
     frame = of_signs.frame
-    for probe in frame.probes:
+    for probe in frame.words:
         for site in frame.axes:
             for head in range(frame.n_heads(site)):
                 assert "<" not in narration(frame, probe.text, site, head)

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from transformer.player.outputs import by_length, output_row, outputs, samples
-from transformer.recording.frame import Probe
+from transformer.recording.frame import RecordedWord
 
 MARKUP, TEXT = "<b>&", "&lt;b&gt;&amp;"
-PROBE = Probe(
+PROBE = RecordedWord(
     text="cat",
     answer="tac",
     output="tac",
@@ -34,7 +34,7 @@ PROBE = Probe(
 
 def row(frame, probe):
     """Return the table of outputs of one probe, as HTML and as text without tags."""
-    table = outputs(replace(frame, probes=(probe,)), "cat")
+    table = outputs(replace(frame, words=(probe,)), "cat")
     return table, re.sub("<[^>]*>", "", table)
 
 
@@ -59,7 +59,7 @@ def test_every_letter_of_an_output_is_marked_right_or_wrong_by_more_than_colour(
 
 
 def test_outputs_that_were_written_earlier_show_their_step(untrained):
-    now = replace(untrained, step=9, probes=(PROBE, replace(PROBE, text="owl", output_step=None)))
+    now = replace(untrained, step=9, words=(PROBE, replace(PROBE, text="owl", output_step=None)))
     assert outputs(now, "cat").startswith("<small>As written at step 0:</small>")
     assert "<small>owl</small><br><small>not asked yet</small></td>" in outputs(now, "cat")
     assert "As written" not in outputs(replace(now, step=0), "cat")
@@ -130,7 +130,7 @@ def test_markup_in_questions_and_outputs_is_escaped(untrained):
         output_row(probe),
         output_row(replace(probe, text="cat")),
         output_row(replace(probe, text="cat", answer=None, written_at=3)),
-        outputs(replace(untrained, probes=(probe,)), MARKUP),
+        outputs(replace(untrained, words=(probe,)), MARKUP),
         samples(replace(untrained, evaluation=known)),
     ):
         assert "<b>" not in said

@@ -95,7 +95,7 @@ def test_a_head_is_named_by_its_role_unless_it_is_switched_off(recorded, site, s
 
 
 @pytest.mark.parametrize(("focus", "said"), [(0.73, "in focus 0.73"), (0.49, "no clear pattern")])
-def test_where_focus_is_the_aim_a_head_is_in_focus_from_the_same_threshold_on(recorded, focus, said):
+def test_where_focus_is_the_aim_a_head_is_in_focus_from_the_same_threshold(recorded, focus, said):
     frame, site = recorded.frames[0], "decoder.0.cross"
     scores = {name: np.array([0.0, score]) for name, score in {"focus": focus, "first": 0.2}.items()}
     measured = replace(frame.measurement, head_scores=frame.head_scores | {site: scores})

@@ -78,7 +78,7 @@ def test_each_state_has_a_sign_of_its_own(view):
     assert len({status_line(replace(view, state=state)).split()[0] for state in states}) == len(states)
 
 
-def test_the_headline_names_the_head_that_turned_the_step_and_its_score(view, untrained):
+def test_the_headline_names_the_turned_head_its_score_and_the_step(view, untrained):
     frame = mirror(untrained, 140, 0.1, 0.83, 0.0, clearest=(SITE, 1))
     turned = replace(view, turned_at=(120, SITE, 1))
     said = (
@@ -121,7 +121,7 @@ def test_words_right_are_shown_with_the_step_of_their_evaluation(untrained):
     )
     assert "<b>1</b> / 1,000<small>words right, step 50</small>" in said
     assert "title='held-out words, at step 50'" in said
-    confirmed = replace(known, live=(31, 200), right=151)  # the large number is always out of as many words
+    confirmed = replace(known, live=(31, 200), right=151)  # the large number is that of the live words
     assert "<b>31</b> / 200" in words_right(replace(untrained, evaluation=confirmed), "reverse")
     said = words_right(replace(untrained, evaluation=known), "en-fr")
     assert "<small>right, step 50</small>" in said
@@ -156,7 +156,7 @@ def test_with_masks_off_sentences_give_the_accuracy_and_the_weight_on_padding(ch
     shares = [share for site in last.axes for share in last.on_padding(1, site)]
     assert f"in “cat”, at step 4, [PAD] gets {sum(shares) / len(shares):.0%} of all attention" in text
     assert f"and {max(shares):.0%} of that of" in text
-    of_pairs = replace(last, probes=(last.probes[0], replace(last.probes[1], text="<b>")))
+    of_pairs = replace(last, words=(last.words[0], replace(last.words[1], text="<b>")))
     assert "in “&lt;b&gt;”, at step 4" in without_masks(of_pairs)
 
 

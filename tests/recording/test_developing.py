@@ -10,7 +10,7 @@ from transformer.asking import model_of
 from transformer.interventions import Block, Interventions
 from transformer.model.transformer import Transformer
 from transformer.recipes import RECIPES
-from transformer.recording.developer import BATCH, RING_BYTES, Ring
+from transformer.recording.developer import BATCH, RING_BYTES, WeightBuffer
 from transformer.recording.frames import Frames
 from transformer.recording.tape import record
 from transformer.recording.weights import Weights
@@ -48,7 +48,7 @@ def check(state, frames, weights):
     for snapshot, frame in zip(weights.snapshots, frames, strict=True):
         model = model_of(state.config, snapshot)
         model.intervene(snapshot.interventions, state.task.src_tokenizer.id_of)
-        for row, probe in enumerate(frame.probes):
+        for row, probe in enumerate(frame.words):
             batch = state.task.encode([probe.text], filled=not model.masked("padding"))
             with record(model) as tape:
                 logits = model(torch.from_numpy(batch.src), torch.from_numpy(batch.tgt_in))
@@ -119,7 +119,7 @@ def test_maps_of_an_unknown_answer_run_over_the_newest_output_and_record_its_ste
         recorder.ring.copy(step)
     frames = Frames([*early, *chunks, outputs, *recorder.develop()], aim=state.task.aim)
     for frame in frames:
-        (probe,), newest = frame.probes, 0 if frame.step <= 3 else 3
+        (probe,), newest = frame.words, 0 if frame.step <= 3 else 3
         assert (probe.forced, probe.written_at) == (False, newest)
         written = (early[2] if newest == 0 else outputs).by_word["dog the sees cat"]
         assert probe.tgt_tokens == ("[SOS]", *(piece.strip() for piece in written.pieces))
@@ -129,9 +129,9 @@ def test_maps_of_an_unknown_answer_run_over_the_newest_output_and_record_its_ste
 def test_a_ring_holds_a_batch_of_steps_and_fewer_for_a_large_model(tiny_model, fill, monkeypatch):
     model = fill(Transformer(tiny_model))
     each = 4 * sum(tensor.numel() for tensor in model.state_dict().values())
-    assert Ring(model).room == min(BATCH, RING_BYTES // each) == BATCH
+    assert WeightBuffer(model).room == min(BATCH, RING_BYTES // each) == BATCH
     monkeypatch.setattr("transformer.recording.developer.RING_BYTES", 3 * each + 1)
-    ring = Ring(model)
+    ring = WeightBuffer(model)
     assert ring.room == 3
     for step in (4, 5, 9):
         assert not ring.full

@@ -92,7 +92,7 @@ def test_frames_contain_every_step_in_order_with_its_own_numbers(first):
     assert frames.steps == tuple(range(40)) == tuple(frame.step for frame in frames)
     assert all_true(frames)
     assert (frames[30].seconds, frames[30].loss) == (15.0, -30)
-    assert [frames[i].probes[0].predicted[0] for i in (2, 3)] == ["o", "x"]
+    assert [frames[i].words[0].predicted[0] for i in (2, 3)] == ["o", "x"]
     assert frames.of_step(7) is frames[7]
     assert [frame.step for frame in frames[-3:]] == [37, 38, 39]
 
@@ -101,14 +101,14 @@ def test_each_frame_has_the_newest_of_the_costly_records_and_names_their_step(fi
     frames = Frames([*first, chunk(range(9)), measurement(5), outputs(6, ox="xo"), evaluation(4, right=3)])
     assert [frame.measurement.step for frame in frames] == 5 * [0] + 4 * [5]
     assert [frame.evaluation.step for frame in frames] == 4 * [0] + 5 * [4]
-    assert [frame.probes[0].output_step for frame in frames] == 6 * [0] + 3 * [6]
-    assert [frame.probes[0].right for frame in frames] == 6 * [False] + 3 * [True]
+    assert [frame.words[0].output_step for frame in frames] == 6 * [0] + 3 * [6]
+    assert [frame.words[0].right for frame in frames] == 6 * [False] + 3 * [True]
     assert frames[6].role("decoder.0.cross", 4).endswith("at step 5")
     assert not frames[5].role("decoder.0.cross", 4).endswith("at step 5")
 
 
 def test_the_step_at_which_a_word_was_drawn_is_given_from_that_step_on(first):
-    probes = [frame.probes[0] for frame in Frames([*first, chunk(range(30))])]
+    probes = [frame.words[0] for frame in Frames([*first, chunk(range(30))])]
     assert [probe.drawn_at for probe in probes] == 17 * [None] + 13 * [17]
     assert [probe.looked_up_to for probe in probes] == [*range(30)]
 
@@ -117,13 +117,13 @@ def test_a_word_added_later_comes_last_and_its_past_can_follow(first):
     frames = Frames([*first, chunk(range(20))]).extended(
         [outputs(19, ox="xo", cab="cab"), chunk([19], "cab")]
     )
-    assert [len(frame.probes) for frame in frames] == [*(19 * [1]), 2]
+    assert [len(frame.words) for frame in frames] == [*(19 * [1]), 2]
     assert frames.words == ("ox", "cab")
     assert frames.steps_of("cab") == (19,)
     whole = frames.extended([chunk(range(10, 19), "cab")]).extended([chunk(range(10), "cab")])
     assert whole.steps_of("cab") == whole.steps == tuple(range(20))
     assert all(share(frame, 1) == pytest.approx(frame.step / 1000, abs=1e-5) for frame in whole)
-    assert [frame.probes[1].output_step for frame in whole] == [*(19 * [None]), 19]
+    assert [frame.words[1].output_step for frame in whole] == [*(19 * [None]), 19]
     assert whole[5].row_of("cab") == 1
     assert whole.without("cab").words == ("ox",)
     assert whole.without("cab").generation == whole.generation + 1

@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from transformer import tasks
-from transformer.asking import Asked
+from transformer.asking import SnapshotModel
 from transformer.axes import reading_sites
 from transformer.decoding.greedy import Written
 from transformer.insight.scores import head_scores
-from transformer.interventions import NOTHING
+from transformer.interventions import NO_INTERVENTIONS
 from transformer.recording.tape import record
 from transformer.recording.weights import Snapshot
 from transformer.tasks.corpus import Corpus, Pair
@@ -28,7 +28,7 @@ PAIRS = [
 HELD_OUT = [replace(PAIRS[1], held_out=True), replace(PAIRS[0], held_out=True)]
 TOPOLOGIES = ["encoder-decoder", "decoder-only"]
 BIAS = {"encoder-decoder": 8.0, "decoder-only": 3.0}
-"""Bias of [EOS] with which some sentences end in time and others never do."""
+"""Bias of [EOS] at which some outputs end in time and others never end."""
 LATER = ["the cat sees the dog", "dog sees cat", "the dog", "a dog"]  # the 2nd and 4th have no known answer
 
 
@@ -45,7 +45,7 @@ class Sentences(Corpus):
     def held_out(self):
         return HELD_OUT
 
-    def probes(self):
+    def tracked_words(self):
         return ["the dog"]
 
     def everyday(self):
@@ -63,7 +63,7 @@ class Sentences(Corpus):
 
 @pytest.fixture
 def state(monkeypatch, tiny, fill):
-    """A model with random weights that writes no special token but [EOS], whose bias is given."""
+    """Return the state of a model with random weights that writes no special token but [EOS]."""
 
     def make(corpus=None, bias=0.0, **settings):
         monkeypatch.setattr(tasks, "corpus_of", lambda config: corpus or Sentences())
@@ -93,9 +93,9 @@ def shown(state, batch, row):
 def test_maps_of_an_unknown_answer_run_over_the_output_of_the_model(state, topology, endless, frame_of):
     made = state(topology=topology, bias=-1e9 if endless else BIAS[topology])
     frame = frame_of(made)
-    assert [probe.forced for probe in frame.probes] == [True, False, True, False]
+    assert [probe.forced for probe in frame.words] == [True, False, True, False]
     sep = ("[SEP]",) if topology == "decoder-only" else ()
-    for row, probe in enumerate(frame.probes):
+    for row, probe in enumerate(frame.words):
         assert (probe.answer is None) is (row in (1, 3))
         question = probe.text.split()
         assert probe.n_read == len(question)
@@ -107,7 +107,7 @@ def test_maps_of_an_unknown_answer_run_over_the_output_of_the_model(state, topol
         assert probe.expected[-len(written) - 1 :] == (*written, "[EOS]")
         assert (probe.wanted, probe.links, probe.right) == ((), None, False)
         assert probe.n_written == len(probe.pieces)
-        # The predictions over its own output repeat that output, token by token.
+        # Reading its own output, the model predicts the same output again, token by token.
         places = probe.predicted[-len(written) - 1 :]
         assert places[: len(written)] == written
         assert (places[len(written)] == "[EOS]") is probe.stopped
@@ -115,15 +115,15 @@ def test_maps_of_an_unknown_answer_run_over_the_output_of_the_model(state, topol
             shown_map = frame.map(row, site)
             assert shown_map.shape[1:] == (len(probe.tokens(axes.query)), len(probe.tokens(axes.key)))
             np.testing.assert_allclose(np.nansum(shown_map, axis=-1), 1.0, atol=2e-4)
-    assert [probe.stopped for probe in frame.probes if not probe.forced].count(True) == (0 if endless else 1)
-    assert any(probe.pieces for probe in frame.probes if not probe.forced)
+    assert [probe.stopped for probe in frame.words if not probe.forced].count(True) == (0 if endless else 1)
+    assert any(probe.pieces for probe in frame.words if not probe.forced)
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_each_tracked_word_is_recorded_as_if_it_were_alone(state, topology, frame_of):
     made = state(topology=topology, bias=BIAS[topology])
     frame = frame_of(made)
-    for row, probe in enumerate(frame.probes):
+    for row, probe in enumerate(frame.words):
         ids = made.task.tgt_tokenizer.encode([probe.output])[0]
         batch = made.task.encode([probe.text], own=[ids[1:-1]])
         assert shown(made, batch, 0) == probe.tgt_tokens
@@ -136,14 +136,14 @@ def test_each_tracked_word_is_recorded_as_if_it_were_alone(state, topology, fram
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_tracked_words_with_a_known_answer_have_its_pieces_and_alignment(state, topology, frame_of):
     frame = frame_of(state(topology=topology))
-    first, _, third, _ = frame.probes
+    first, _, third, _ = frame.words
     assert first.wanted == ("le", " chat", " voit")
     assert (first.n_read, first.n_written) == (5, 3)
     assert first.links == ((1,), (2,), (3,))
     assert third.wanted == ("l'", "un", " le", " voit", " là")
     assert (third.n_read, third.n_written) == (2, 5)
     assert third.links == ((), (1, 2), (2,), (), (1,))
-    assert [probe.held_out for probe in frame.probes] == [True, False, True, False]
+    assert [probe.held_out for probe in frame.words] == [True, False, True, False]
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
@@ -188,10 +188,10 @@ def test_without_an_alignment_heads_are_scored_by_their_focus(state, topology, m
 def test_a_snapshot_that_is_asked_later_answers_as_recorded(state, topology, endless, frame_of):
     made = state(topology=topology, bias=-1e9 if endless else BIAS[topology])
     weights = {name: weight.numpy() for name, weight in made.model.state_dict().items()}
-    model, compared = Asked(made.config, Snapshot(step=3, source=weights), NOTHING), 0
+    model, compared = SnapshotModel(made.config, Snapshot(step=3, source=weights), NO_INTERVENTIONS), 0
     for text in LATER:
-        frame = frame_of(made, [text])  # alone: the longest word of a batch limits endless outputs
-        (probe,), answer = frame.probes, model.answer(text)
+        frame = frame_of(made, [text])  # alone, since the longest word of a batch limits endless outputs
+        (probe,), answer = frame.words, model.answer(text)
         assert (answer.output, answer.stopped, answer.right) == (probe.output, probe.stopped, probe.right)
         assert (answer.pieces, answer.n_read) == (probe.pieces, probe.n_read)
         assert (answer.n_written, answer.links) == (probe.n_written, probe.links)
@@ -213,7 +213,7 @@ def marked(state, frame_of):
     """Return the marks of an output for "the dog", whose right answer is "l'un le voit là"."""
 
     def of(**facts):
-        (probe,) = frame_of(state(), ["the dog"]).probes
+        (probe,) = frame_of(state(), ["the dog"]).words
         return replace(probe, **{"stopped": True, "right": False, **facts}).marked
 
     return of
@@ -257,7 +257,7 @@ def test_every_reference_of_the_corpus_counts_as_right(state, monkeypatch, outpu
         "transformer.recording.words.write", lambda *_, **__: Written(ids, torch.tensor([ids.shape[1]]))
     )
     monkeypatch.setattr(Sentences, "references", lambda self, source: ["chat", "le chat"])
-    (probe,) = frame_of(made, ["a cat"]).probes
+    (probe,) = frame_of(made, ["a cat"]).words
     assert (probe.output, probe.stopped, probe.answer) == (output, True, "chat")
     assert probe.right is right
     assert all(of_piece for _, of_piece in probe.marked) is right

@@ -131,7 +131,7 @@ def test_tensors_that_cannot_be_recorded_are_refused_by_name(model):
 
 @pytest.mark.parametrize("masks", [(True, True), (False, True), (True, False), (False, False)])
 def test_the_tensors_from_queries_to_mixed_values_are_consistent(tiny_model, fill, ids, masks):
-    """Scores precede the mask, which follows from the lengths; each head mixes values by its weights."""
+    """Scores precede the mask; the mask follows from the lengths; each head mixes values by its weights."""
     causal, padding = masks
     model = fill(Transformer(replace(tiny_model, causal_mask=causal, padding_mask=padding)))
     with record(model, RECORDABLE) as tape:

@@ -1,4 +1,4 @@
-"""The view of a run at one time."""
+"""The view of a run: derived values, refused values, and immutability."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def view(tiny_run):
     return run.view
 
 
-def test_the_time_left_is_the_steps_left_over_the_speed(view):
+def test_the_time_left_is_the_steps_left_divided_by_the_speed(view):
     assert view.seconds_left is None
     assert replace(view, steps_per_second=4.0, step=10, planned=100).seconds_left == 22.5
     assert replace(view, steps_per_second=4.0, step=100, planned=100).seconds_left == 0.0

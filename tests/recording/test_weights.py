@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from transformer.errors import InputError
-from transformer.interventions import NOTHING, Interventions
+from transformer.interventions import NO_INTERVENTIONS, Interventions
 from transformer.recording import weights as module
 from transformer.recording.weights import Weights
 
@@ -18,7 +18,7 @@ def numbers(step):
     return np.arange(11, dtype="<f4") + step
 
 
-def filled(path, steps, taken=NOTHING):
+def filled(path, steps, taken=NO_INTERVENTIONS):
     made = Weights(path)
     made.append({step: numbers(step).tobytes() for step in steps}, taken, TENSORS)
     return made
@@ -28,7 +28,7 @@ def kept(weights):
     return [one.step for one in weights.snapshots]
 
 
-def true(weights):
+def numbers_match(weights):
     """Check that each step has its own numbers."""
     for one in weights.snapshots:
         found = one.weights
@@ -44,8 +44,8 @@ def test_each_step_has_its_numbers_in_memory_and_in_the_file(tmp_path, flushed):
         made.flush()
     made.append({40: numbers(40).tobytes()}, OFF, TENSORS)
     assert kept(made) == [*range(41)]
-    assert [one.interventions for one in made.snapshots][39:] == [NOTHING, OFF]
-    assert true(made)
+    assert [one.interventions for one in made.snapshots][39:] == [NO_INTERVENTIONS, OFF]
+    assert numbers_match(made)
     with pytest.raises(InputError, match=r"^The weights of step 41 are not kept any more"):
         made.read(41)
 
@@ -60,7 +60,7 @@ def test_the_newest_step_written_again_replaces_its_earlier_weights(tmp_path):
     for one in (made, other):
         assert kept(one) == [*range(6)]
         assert [step.interventions == OFF for step in one.snapshots] == 4 * [False] + 2 * [True]
-        assert true(one)
+        assert numbers_match(one)
 
 
 @pytest.mark.parametrize(("path", "limit"), [(None, "IN_MEMORY"), ("w", "DISK_LIMIT")])
@@ -70,14 +70,14 @@ def test_thinning_repeatedly_drops_every_second_step_and_keeps_protected_ones(
     monkeypatch.setattr(module, limit, 50 * 44 + 3)
     made = Weights(None if path is None else tmp_path / path)
     for at in range(0, 1000, 25):
-        made.append({step: numbers(step).tobytes() for step in range(at, at + 25)}, NOTHING, TENSORS)
+        made.append({step: numbers(step).tobytes() for step in range(at, at + 25)}, NO_INTERVENTIONS, TENSORS)
         made.flush()
         made.thin_waiting({0, 333})
         made.thin({0, 333})
         assert made.nbytes <= 50 * 44 + 3
     assert {0, 333, 999, *range(992, 1000)} <= {*kept(made)}
     assert max(np.diff(kept(made))) <= 64
-    assert true(made)
+    assert numbers_match(made)
     if path is not None:
         assert (tmp_path / path).stat().st_size < 50 * 300
 
@@ -100,17 +100,17 @@ def test_following_a_file_reads_its_new_steps_and_all_of_a_rewritten_file(tmp_pa
     made.flush()
     other.follow(5)
     assert kept(other) == [*range(6)]
-    for taken in (OFF, NOTHING):  # the same step again, replacing what was read
+    for taken in (OFF, NO_INTERVENTIONS):  # the same step again, replacing what was read
         made.append({8: numbers(8).tobytes()}, taken, TENSORS)
         made.flush()
         other.follow()
         assert kept(other) == [*range(9)]
         assert other.snapshots[-1].interventions == taken
-        assert true(other)
+        assert numbers_match(other)
     made.keep({0, 3, 8})
     other.follow()
     assert kept(other) == [0, 3, 8]
-    assert true(other)
+    assert numbers_match(other)
 
 
 def test_weights_not_yet_in_the_file_are_thinned_to_the_limit_of_memory(tmp_path, monkeypatch):
@@ -118,8 +118,8 @@ def test_weights_not_yet_in_the_file_are_thinned_to_the_limit_of_memory(tmp_path
     made = filled(tmp_path / "w", range(30))
     made.flush()
     for step in range(30, 400):
-        made.append({step: numbers(step).tobytes()}, NOTHING, TENSORS)
+        made.append({step: numbers(step).tobytes()}, NO_INTERVENTIONS, TENSORS)
         made.thin_waiting({0, 77})
         assert made.nbytes <= (30 + 40) * 44
     assert {*range(30), 77, 399} <= {*kept(made)}
-    assert true(made)
+    assert numbers_match(made)

@@ -10,7 +10,7 @@ import pytest
 
 from transformer.config import RunConfig
 from transformer.interventions import Interventions
-from transformer.recording.view import Published, untrained
+from transformer.recording.view import Publisher, untrained
 from transformer.runs.limits import Limits
 from transformer.runs.recorded_training import RecordedTraining
 from transformer.runs.registry import Registry
@@ -21,7 +21,7 @@ from transformer.tasks import task_of
 
 @pytest.fixture
 def at(until: Callable[..., None]) -> Callable[..., None]:
-    """Wait until a run is in this state, and at this step if one is given."""
+    """Wait until a run is in this state and, if a step is given, at this step."""
 
     def wait(run: Run, state: str, step: int | None = None) -> None:
         until(lambda: run.view.state == state and step in (None, run.view.step))
@@ -31,7 +31,7 @@ def at(until: Callable[..., None]) -> Callable[..., None]:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Callable[..., Registry]]:
-    """Return registries with these limits, closed after the test; those with a library share its folder."""
+    """Make registries with these limits, closed after the test; those with a library share a folder."""
     made: list[Registry] = []
 
     def make(*, library: bool = False, **limits: int) -> Registry:
@@ -45,7 +45,7 @@ def server(tmp_path: Path) -> Iterator[Callable[..., Registry]]:
 
 @pytest.fixture
 def slow(tiny: Callable[..., RunConfig]) -> RunConfig:
-    """A run that does not end by itself."""
+    """The configuration of a run that does not end by itself."""
     return tiny(steps=100_000, evaluate_every=100_000)
 
 
@@ -68,7 +68,7 @@ def unseen_for(run: Run, minutes: float) -> None:
     run.lease.seen_at -= 60 * minutes
 
 
-HEADS = Interventions(ablated=(("decoder.0.cross", 1), ("decoder.1.self", 0)))
+TWO_HEADS_OFF = Interventions(ablated=(("decoder.0.cross", 1), ("decoder.1.self", 0)))
 
 
 def kept_at(kept, step):
@@ -79,17 +79,17 @@ def moments_of(view, kind):
     return [(moment.step, moment.text) for moment in view.moments if moment.kind == kind]
 
 
-def recorded(run):
+def losses_of(run):
     """Return the loss of every step of a run."""
     return run.view.metrics.column("loss").tolist()
 
 
 @pytest.fixture
 def training():
-    """Return a training in this thread, built but not started, and the object that it publishes to."""
+    """Make a training in this thread, built but not started; return also the object that it publishes to."""
 
     def make(config, words=("ox", "cab"), **facts):
-        published, task = Published(replace(untrained(config, "x"), **facts)), task_of(config)
+        published, task = Publisher(replace(untrained(config, "x"), **facts)), task_of(config)
         return RecordedTraining(published, [task.question(word) for word in words]), published
 
     return make
@@ -98,6 +98,6 @@ def training():
 def take(training, n, *, watched=False):
     """Take n steps, or all planned steps if n is None."""
     taken = 0
-    while taken != n and training.state.step < training.state.stretch.last:
+    while taken != n and training.state.step < training.state.phase.last:
         training.step(alone=False, watched=watched)
         taken += 1

@@ -20,7 +20,7 @@ def unmeasured(monkeypatch):
     monkeypatch.setattr(calibration, "_speed", None)
 
 
-def always():
+def no_run_trains():
     """Report that nothing trains."""
     return True
 
@@ -71,13 +71,13 @@ def test_the_counted_work_equals_the_counts_of_pytorch_and_of_a_recording(topolo
 
 def test_the_estimate_reproduces_the_measured_step_times(monkeypatch, unmeasured):
     cores(monkeypatch, 2)
-    taken = {calibration._SMALL: 0.02, calibration._WIDE: 0.13}
+    taken = {calibration._SMALL_MODEL: 0.02, calibration._LARGE_MODEL: 0.13}
     monkeypatch.setattr(calibration, "_step_seconds", lambda config, threads, budget: taken[config])
-    found = calibrate(always)
+    found = calibrate(no_run_trains)
     for config, seconds in taken.items():
         assert found.step_seconds(config) == pytest.approx(seconds)
     longer = found.run_seconds(RunConfig(), 200)
-    assert longer == pytest.approx(200 * 0.02 * calibration.BESIDE)
+    assert longer == pytest.approx(200 * 0.02 * calibration.OVERHEAD)
 
 
 def test_the_fastest_number_of_threads_is_chosen_and_measured_once(monkeypatch, unmeasured):
@@ -90,25 +90,25 @@ def test_the_fastest_number_of_threads_is_chosen_and_measured_once(monkeypatch, 
         return {1: 0.03, 2: 0.01, 4: 0.02}[threads]
 
     monkeypatch.setattr(calibration, "_step_seconds", seconds)
-    assert threads_of(RunConfig(), always) == 2
-    assert threads_of(RunConfig(), always) == calibrate(always).threads == speed().threads == 2
-    small, wide = calibration._SMALL, calibration._WIDE
-    assert asked == [(small, 1), (small, 2), (small, 4), (wide, 2)]
+    assert threads_of(RunConfig(), no_run_trains) == 2
+    assert threads_of(RunConfig(), no_run_trains) == calibrate(no_run_trains).threads == speed().threads == 2
+    small, large = calibration._SMALL_MODEL, calibration._LARGE_MODEL
+    assert asked == [(small, 1), (small, 2), (small, 4), (large, 2)]
     assert budgets == pytest.approx([calibration.SECONDS / 4] * 4)
 
 
 def test_a_configured_number_of_threads_is_used_and_nothing_is_measured(monkeypatch, unmeasured):
     cores(monkeypatch, 8)
-    assert threads_of(RunConfig(threads=3), always) == 3
+    assert threads_of(RunConfig(threads=3), no_run_trains) == 3
     cores(monkeypatch, 2)
-    assert threads_of(RunConfig(), always) == 1  # nothing to choose
+    assert threads_of(RunConfig(), no_run_trains) == 1  # nothing to choose
     assert speed() is None
 
 
 def test_measuring_takes_real_steps_and_leaves_the_random_state_unchanged(unmeasured):
     state = torch.get_rng_state()
     before = torch.get_num_threads()
-    found = calibrate(always)
+    found = calibrate(no_run_trains)
     assert torch.get_num_threads() == before
     assert isinstance(found, Speed)
     assert found.threads in candidates()
@@ -129,11 +129,11 @@ def test_nothing_is_measured_while_a_run_trains_or_kept_if_a_run_starts_meanwhil
     assert calibrate(lambda: False) is None
     assert asked == []
     assert threads_of(RunConfig(), lambda: False) == 1
-    for quiet_for in range(1, 5):  # so many of five checks find no training run
+    for quiet_for in range(1, 5):  # this many of the five checks find no training run
         answers = iter([True] * quiet_for)
         assert calibrate(lambda answers=answers: next(answers, False)) is None
         assert speed() is None
-    assert isinstance(calibrate(always), Speed)
+    assert isinstance(calibrate(no_run_trains), Speed)
 
 
 def test_an_idle_run_measures_the_machine_once_the_other_run_has_ended(

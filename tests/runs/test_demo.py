@@ -1,4 +1,4 @@
-"""The shipped recording: a real training of the default settings, complete, small, read without torch."""
+"""The shipped recording: a real training with the default settings, complete, small, read without torch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from transformer.asking import asked
+from transformer.asking import snapshot_model
 from transformer.recipes import RECIPES
 from transformer.runs import demo as module
 from transformer.runs.demo import SHIPPED, demo_run, record
@@ -37,7 +37,7 @@ def test_the_shipped_recording_is_of_the_default_settings(shipped):
     assert SHIPPED.stat().st_size <= 6_000_000
 
 
-def test_its_losses_are_those_of_a_training_with_the_default_settings(shipped):
+def test_the_recorded_losses_are_those_of_a_training_with_the_default_settings(shipped):
     """Up to rounding: another processor adds in a different order."""
     config = RECIPES["default"].small
     losses = [loss for report in islice(train(TrainState.begin(config)), 8) for loss in report.losses]
@@ -46,23 +46,23 @@ def test_its_losses_are_those_of_a_training_with_the_default_settings(shipped):
     assert len(recorded_losses) == shipped.view.step
 
 
-def test_it_shows_a_head_turning_anti_diagonal_and_accuracy_rising_to_99_percent(shipped):
+def test_the_recording_shows_a_head_turning_anti_diagonal_and_accuracy_rising_to_99_percent(shipped):
     first, last = shipped.view.frames[0], shipped.view.frames[-1]
     assert (first.evaluation.right, first.evaluation.total) == (0, 200)
     assert last.evaluation.right >= 0.99 * last.evaluation.total == 990
     before, after = (frame.head_scores["decoder.1.cross"]["mirror"].max() for frame in (first, last))
     assert before < 0.2 < 0.7 < after
     for frame in shipped.view.frames:
-        for row in range(len(frame.probes)):
+        for row in range(len(frame.words)):
             np.testing.assert_allclose(frame.map(row, "decoder.1.cross").sum(-1), 1.0, atol=2e-4)
     assert shipped.view.frames.steps == tuple(range(201))
     kept = {one.step for one in shipped.view.snapshots}
     assert {0, 200, *(moment.step for moment in shipped.view.moments)} <= kept
 
 
-def test_its_last_weights_reproduce_the_right_answer_and_the_recorded_map(shipped):
+def test_the_last_weights_reproduce_the_right_answer_and_the_recorded_map(shipped):
     view = shipped.view
-    answer = asked(view.config, view.snapshot_at(200)).answer("playground")
+    answer = snapshot_model(view.config, view.snapshot_at(200)).answer("playground")
     assert (answer.output, answer.stopped) == ("dnuorgyalp", True)
     frame = view.frame_at(200)
     kept = frame.map(frame.row_of("playground"), "decoder.1.cross")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import signal
 import threading
 
-from tests.runs.conftest import recorded
-from tests.security.stranger import SMALL, in_a_loop, visiting
+from tests.runs.conftest import losses_of
+from tests.security.stranger import SMALL, run_in_thread, visiting
 from tests.serving import start_server
 from transformer.runs.recorded_training import unpack
 from transformer.storage.saved import read_run
@@ -42,7 +42,7 @@ def test_at_shutdown_training_and_queued_runs_are_saved_at_their_step_and_can_be
         back.set_pace(None)
         back.resume()
         until(lambda back=back: back.view.state == "finished")
-        assert recorded(back) == expected
+        assert losses_of(back) == expected
 
 
 def test_a_run_started_while_its_model_is_built_is_saved_when_the_server_ends(server, tiny, monkeypatch):
@@ -63,12 +63,12 @@ def test_a_server_terminated_while_a_run_trains_exits_cleanly_and_loses_no_step(
     async def watched(address):
         async with visiting(address, LONG) as owner:
             await owner.answered(owner.press("run_start"))
-            return (await owner.told(lambda now: now["step"] > 20))["step"]
+            return (await owner.news_until(lambda now: now["step"] > 20))["step"]
 
     with (tmp_path / "said").open("wb") as said:
         process, address = start_server(output=said, HEADLIGHT_RUNS=str(tmp_path / "runs"))
         try:
-            step = in_a_loop(watched(address))
+            step = run_in_thread(watched(address))
             process.send_signal(signal.SIGTERM)
             assert process.wait(60) in (0, -signal.SIGTERM)
         finally:

@@ -11,11 +11,11 @@ from transformer.insight import moments
 from transformer.interventions import Interventions
 from transformer.recording.developer import BATCH
 from transformer.recording.scorer import Scorer
-from transformer.recording.view import Published, RunView
+from transformer.recording.view import Publisher, RunView
 from transformer.runs import run_recording as module
 
 
-def whole(view: RunView) -> None:
+def assert_complete(view: RunView) -> None:
     """Assert that each step has one frame, with its loss, and one snapshot."""
     assert view.frames.steps == tuple(range(view.step + 1))
     assert [one.step for one in view.snapshots] == list(range(view.step + 1))
@@ -27,11 +27,11 @@ def test_a_run_has_a_frame_and_the_weights_of_each_step(tiny, training, losses, 
     config = tiny(steps=2 * BATCH + 7, evaluate_every=20, goal=None)
     one, published = training(config)
     take(one, None, watched=watched)
-    whole(published.view)
+    assert_complete(published.view)
     assert published.view.metrics.column("loss").tolist() == losses(config)
     evaluated = [0, 20, 40, 57]
     assert [one.step for one in published.view.frames.measurements] == evaluated
-    assert [f.probes[0].output_step for f in published.view.frames[18:22]] == [0, 0, 20, 20]
+    assert [f.words[0].output_step for f in published.view.frames[18:22]] == [0, 0, 20, 20]
 
 
 def test_unwatched_frames_are_developed_in_batches_and_watched_frames_once_they_have_waited_long_enough(
@@ -52,18 +52,18 @@ def test_unwatched_frames_are_developed_in_batches_and_watched_frames_once_they_
     assert published.view.frames.steps[-1] == published.view.step - 1
     whole_again = published.view
     one.recording.develop()
-    whole(published.view)
+    assert_complete(published.view)
     assert whole_again.frames.steps[-1] == published.view.step - 1  # an older view is unchanged
 
 
 def test_the_first_frame_is_published_together_with_its_weights(tiny, training, monkeypatch):
-    seen, publish = [], Published.publish
+    seen, publish = [], Publisher.publish
 
     def noted(self, **changes):
         publish(self, **changes)
         seen.append(self.view)
 
-    monkeypatch.setattr(Published, "publish", noted)
+    monkeypatch.setattr(Publisher, "publish", noted)
     training(tiny())
     framed = [view for view in seen if view.frames]
     assert framed
@@ -84,13 +84,13 @@ def test_no_batch_mixes_two_models(tiny, training):
         take(one, 4)
     one.recording.develop()
     view = published.view
-    whole(view)
+    assert_complete(view)
     taken = [plans[0]] * 4 + [plans[1]] * 4 + [plans[2]] * 5  # the step of a change shows the new plan
     assert [frame.interventions for frame in view.frames] == taken
     assert [one.interventions for one in view.snapshots] == taken
     future = [np.isnan(frame.map(0, "decoder.1.self")[0, 0, 1]) for frame in view.frames]
     assert future == 8 * [True] + 5 * [False]
-    assert ["[PAD]" in frame.probes[0].src_tokens for frame in view.frames] == 8 * [False] + 5 * [True]
+    assert ["[PAD]" in frame.words[0].src_tokens for frame in view.frames] == 8 * [False] + 5 * [True]
     assert [moment.step for moment in view.moments if moment.kind == "intervention"] == [4, 8]
 
 
@@ -107,7 +107,7 @@ def test_pending_frames_are_developed_before_a_run_stands_still_or_adds_a_word(
         run.pause().result(30)
     else:
         getattr(run, command)().result(30)
-    whole(run.view)
+    assert_complete(run.view)
 
 
 @pytest.mark.parametrize("steps", [3, 16], ids=["in one part", "in four parts"])
@@ -124,13 +124,13 @@ def test_a_word_added_late_has_its_newest_map_at_once_and_its_whole_past_soon_af
     late.add_word("dog")
     until(lambda: late.view.frames.steps_of("dog"))
     until(lambda: late.view.frames.steps_of("dog") == tuple(range(steps + 1)))
-    whole(late.view)
+    assert_complete(late.view)
     for one, other in zip(late.view.frames, early.view.frames, strict=True):
         for site in one.axes:
             shown, expected = one.map(one.row_of("dog"), site), other.map(other.row_of("dog"), site)
             np.testing.assert_allclose(shown, expected, atol=2e-4, equal_nan=True)
-        assert one.probes[2].predicted == other.probes[2].predicted
-        assert one.probes[2].output_step == (steps if one.step == steps else None)
+        assert one.words[2].predicted == other.words[2].predicted
+        assert one.words[2].output_step == (steps if one.step == steps else None)
 
 
 def test_the_past_of_a_word_is_recorded_with_the_masks_of_each_step(tiny, training):
@@ -146,7 +146,7 @@ def test_the_past_of_a_word_is_recorded_with_the_masks_of_each_step(tiny, traini
     assert frames.steps_of("dog") == tuple(range(7))
     blocked = [np.isnan(frame.map(2, "decoder.0.self")[0, 0, 1]) for frame in frames]
     assert blocked == [True, True, True, False, False, False, True]
-    assert ["[PAD]" in frame.probes[2].src_tokens for frame in frames] == [not one for one in blocked]
+    assert ["[PAD]" in frame.words[2].src_tokens for frame in frames] == [not one for one in blocked]
 
 
 def test_a_word_that_replaces_another_removes_only_the_maps_of_that_word(tiny, training, monkeypatch):
@@ -156,15 +156,15 @@ def test_a_word_that_replaces_another_removes_only_the_maps_of_that_word(tiny, t
     one.recording.add_word(one.state.task.question("dog"))
     while one.recording.owes_a_past:
         one.recording.develop_past()
-    whole(published.view)
+    assert_complete(published.view)
     assert published.view.frames.words == ("cab", "dog")
-    assert {len(frame.probes) for frame in published.view.frames} == {2}
+    assert {len(frame.words) for frame in published.view.frames} == {2}
 
 
 def test_a_head_turns_at_the_first_step_at_which_its_score_reaches_the_threshold(
     half_trained, monkeypatch, training
 ):
-    """Compared with scores from the kept weights of that step and of the step before."""
+    """Compare with scores from the kept weights of that step and of the step before."""
     threshold = 0.35
     monkeypatch.setattr(module, "THRESHOLD", threshold)
     monkeypatch.setattr(moments, "THRESHOLD", threshold)

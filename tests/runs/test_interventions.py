@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from tests.conftest import HELD_OUT, LIVE
-from tests.runs.conftest import HEADS, kept_at, moments_of, recorded
+from tests.runs.conftest import TWO_HEADS_OFF, kept_at, losses_of, moments_of
 from transformer.errors import InputError
 from transformer.interventions import Block, Interventions
 from transformer.training import evaluation
@@ -25,7 +25,7 @@ LOOKS = Interventions(
 )
 
 
-BOTH = Interventions(ablated=HEADS.ablated, blocked=LOOKS.blocked)
+BOTH = Interventions(ablated=TWO_HEADS_OFF.ablated, blocked=LOOKS.blocked)
 
 
 @pytest.mark.parametrize("state", ["idle", "training", "paused", "finished", "stopped"])
@@ -66,7 +66,7 @@ def test_an_intervention_takes_effect_at_once_and_is_a_moment_with_a_frame_and_a
 
 
 def test_a_finished_run_is_evaluated_again_with_a_head_switched_off(make_run, until, half_trained):
-    """Compared with the same weights with the head's columns of the output projection set to zero."""
+    """Compare with the same weights after the head's columns of the output projection are set to zero."""
     run = make_run(half_trained.config, every_step=False)
     run.start()
     until(lambda: run.view.state == "finished", 120.0)
@@ -104,12 +104,12 @@ def without_heads(model, heads):
 
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 def test_a_run_trains_on_like_a_model_whose_heads_were_zeroed_by_hooks(tiny, make_run, at, dropout):
-    """Losses and weights are bit-equal, from mid-run on and in a continuation."""
+    """Losses and weights are bitwise equal, from mid-run on and in a continuation."""
     config = tiny(dropout=dropout)
     run = make_run(config, every_step=False)
     run.advance(4)
     at(run, "paused", 4)
-    run.intervene(HEADS)
+    run.intervene(TWO_HEADS_OFF)
     run.resume()
     at(run, "finished", 8)
     run.continue_for(5, 0.01)
@@ -119,15 +119,15 @@ def test_a_run_trains_on_like_a_model_whose_heads_were_zeroed_by_hooks(tiny, mak
     for report in train(state):
         expected += report.losses
         if report.step == 4:
-            without_heads(state.model, HEADS.ablated)
+            without_heads(state.model, TWO_HEADS_OFF.ablated)
     state.continue_for(5, 0.01)
     expected += [loss for report in train(state) for loss in report.losses]
-    assert recorded(run) == expected
+    assert losses_of(run) == expected
     weights = run.view.snapshots[-1].weights
     assert run.view.snapshots[-1].step == 13
     for name, weight in state.model.state_dict().items():
         assert np.array_equal(weights[name], weight.numpy()), name
-    assert run.view.interventions == HEADS
+    assert run.view.interventions == TWO_HEADS_OFF
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_a_block_that_closes_a_row_is_refused_and_changes_nothing(tiny, make_run
     assert run.view == view
     run.start()
     at(run, "finished")
-    assert recorded(run) == losses(tiny())
+    assert losses_of(run) == losses(tiny())
 
 
 def test_blocked_letters_that_leave_every_row_an_open_cell_are_accepted(tiny, make_run):
@@ -183,7 +183,7 @@ TOPOLOGIES = ["encoder-decoder", "encoder-only", "decoder-only"]
 def test_a_mask_switched_twice_leaves_no_trace_and_switched_once_trains_like_a_replaced_configuration(
     tiny, make_run, losses, topology, mask
 ):
-    """Compared with a model whose configuration is replaced in mid-run, with the same weights."""
+    """Compare with a model whose configuration is replaced in mid-run, with the same weights."""
     config = tiny(topology=topology)
     run, on = make_run(config, words=WORDS, every_step=False), config.model.masks[mask]
     run.advance(3).result(20.0)
@@ -196,7 +196,7 @@ def test_a_mask_switched_twice_leaves_no_trace_and_switched_once_trains_like_a_r
     for row, site in product(range(len(WORDS)), before.axes):
         np.testing.assert_allclose(after.map(row, site), before.map(row, site), atol=2e-5, equal_nan=True)
     assert any(between.map(1, s).shape != before.map(1, s).shape for s in before.axes) == (mask == "padding")
-    assert (after.probes, after.axes) == (before.probes, before.axes)
+    assert (after.words, after.axes) == (before.words, before.axes)
     assert after.axes != between.axes
     for site, by_name in before.head_scores.items():
         for name, values in by_name.items():
@@ -206,7 +206,7 @@ def test_a_mask_switched_twice_leaves_no_trace_and_switched_once_trains_like_a_r
     run.switch_mask(mask, not on).result(20.0)
     run.resume().result(20.0)
     assert run.wait(20.0)
-    found, plain = recorded(run), losses(config)
+    found, plain = losses_of(run), losses(config)
     assert found[:4] == plain[:4]
     # In one sequence all padding follows the real tokens, where the causal mask blocks it anyway.
     assert (found[4] == plain[4]) == ((topology, mask) == ("decoder-only", "padding"))

@@ -1,4 +1,4 @@
-"""A run leaves memory when it is not needed there, and is reopened once its folder is free."""
+"""A run that is not needed is evicted from memory, and reopened once its folder is free."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ registry.start(run)
 print(run.id, flush=True)
 time.sleep(600)
 """
-"""Another server, which trains a run of its own."""
+"""The program of another server, which trains a run of its own."""
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_a_run_unviewed_for_an_hour_leaves_memory_and_is_reopened_unchanged(
     assert back.view.state == run.view.state
     back.resume().result(20)
     until(lambda: back.view.state == "finished")
-    back.pause().result(20)  # by now its end has been logged
+    back.pause().result(20)  # by now the end of the run has been logged
     assert caplog.text.count(f"finish {run.id[:6]}") == 1
     assert back.view.metrics.column("loss").tolist() == losses(tiny())
 
@@ -138,7 +138,7 @@ def test_a_run_that_could_not_be_saved_stays_in_memory_until_it_is(server, run_o
     assert registry.listed() == []
 
 
-def test_a_run_requested_before_its_thread_releases_the_folder_can_soon_be_changed_again(
+def test_a_run_requested_before_its_thread_releases_the_folder_can_be_changed_once_it_is_released(
     server, run_of, tiny, until, monkeypatch
 ):
     close, may_close = Archive.close, threading.Event()
@@ -194,4 +194,4 @@ def test_a_run_in_a_named_folder_stays_read_only_and_its_folder_is_not_claimed(
     run.join()
     watched._asked_at -= 10
     assert registry.get(run.id) is watched
-    assert not is_held(folder)  # for `--resume`
+    assert not is_held(folder)  # so that `--resume` can claim it

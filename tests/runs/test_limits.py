@@ -22,7 +22,7 @@ NAMES = [limit.name for limit in fields(Limits)]
 
 
 def tightest(**others):
-    """Every limit as low as it can be set."""
+    """Return limits at their minimum, except for the given ones."""
     return Limits(**{limit.name: limit.metadata["range"][0] for limit in fields(Limits)} | others)
 
 

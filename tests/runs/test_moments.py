@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from tests.runs.conftest import HEADS, kept_at, moments_of
+from tests.runs.conftest import TWO_HEADS_OFF, kept_at, moments_of
 from transformer.config import ModelConfig, RunConfig, TrainConfig
 from transformer.insight import scores
 
 
-def with_recordings(view):
-    """Whether every moment has a frame and a snapshot of exactly its step."""
+def all_recorded(view):
+    """Return whether every moment has a frame and a snapshot at exactly its step."""
     frames, snapshots = ({one.step for one in kept} for kept in (view.frames, view.snapshots))
     return all(moment.step in frames & snapshots for moment in view.moments)
 
 
 def test_moments_of_a_short_real_run_have_frames_and_weights_at_exactly_their_steps(make_run):
-    """Words of up to three letters are learned in about 200 steps, in an unwatched run."""
+    """The run records only evaluations and moments; it learns words of up to three letters in 200 steps."""
     config = RunConfig(
         model=ModelConfig(n_encoder_layers=1, n_decoder_layers=1, n_heads=2, d_model=32, d_ff=40),
         train=TrainConfig(max_letters=3, batch_size=48, steps=240, warmup_steps=20, evaluate_every=15),
@@ -28,7 +28,7 @@ def test_moments_of_a_short_real_run_have_frames_and_weights_at_exactly_their_st
     assert view.state == "finished"
     kinds = {moment.kind for moment in view.moments}
     assert {"accuracy", "drop", "turned"} <= kinds, view.moments
-    assert with_recordings(view)
+    assert all_recorded(view)
     assert [moment.step for moment in view.moments] == sorted(moment.step for moment in view.moments)
     reached = {
         f"{100 * float(mark):g}% of the held-out words right": s for mark, s in view.first_step_at.items()
@@ -49,17 +49,17 @@ def test_moments_of_a_short_real_run_have_frames_and_weights_at_exactly_their_st
             assert all(f.scores[moment.site][moment.head] < scores.THRESHOLD for f in earlier)
 
 
-def test_a_head_found_to_have_turned_at_an_intervention_is_a_moment_too(tiny, make_run, at, monkeypatch):
+def test_a_head_that_passes_the_threshold_at_an_intervention_is_a_moment_too(tiny, make_run, at, monkeypatch):
     run = make_run(tiny(steps=100, evaluate_every=100))
     run.advance(7)
     at(run, "paused", 7)
     assert run.view.moments == ()
     for module in ("insight.moments", "runs.run_recording"):
         monkeypatch.setattr(f"transformer.{module}.THRESHOLD", 0.0)
-    run.intervene(HEADS).result(20.0)
+    run.intervene(TWO_HEADS_OFF).result(20.0)
     turned = [moment for moment in run.view.moments if moment.kind == "turned"]
     assert {(moment.site, moment.head) for moment in turned} == {
         (site, head) for site in ("decoder.0.cross", "decoder.1.cross") for head in range(3)
     }
     assert {moment.step for moment in turned} == {7}
-    assert with_recordings(run.view)
+    assert all_recorded(run.view)

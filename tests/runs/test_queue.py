@@ -77,13 +77,13 @@ def test_an_unviewed_run_must_pause_and_a_view_keeps_it_going(clock):
 
 @pytest.fixture
 def called():
-    """The names that have been called, in order."""
+    """The names whose callback has been called, in order."""
     return []
 
 
 @pytest.fixture
 def take(called):
-    """Join a queue; a call appends the name to `called`."""
+    """Ask a queue for a slot; the callback appends the name to `called`."""
     return lambda queue, who: queue.take(who, lambda: called.append(who))
 
 

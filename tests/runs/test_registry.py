@@ -41,7 +41,7 @@ def test_a_run_records_the_run_that_it_was_started_after(registry, tiny, until):
     registry.start(second, after=first.id)
     assert (first.view.after, second.view.after) == (None, first.id)
     until(lambda: second.view.frame)
-    assert [probe.text for probe in second.view.frame.probes] == ["ox"]
+    assert [probe.text for probe in second.view.frame.words] == ["ox"]
 
 
 def test_a_discarded_draft_is_forgotten_but_a_started_run_is_kept(registry, tiny, until):

@@ -1,4 +1,4 @@
-"""Costly recording takes fewer steps and reports that; a step left out is answered by one nearby."""
+"""Costly recording covers fewer steps and reports this; a nearby step stands in for a skipped one."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from transformer.recording.recorder import MOST_APART, TOLERANCE, UNWATCHED, WAT
 from transformer.recording.weights import Snapshot
 
 
-def rhythm_of(a_frame, a_step, n=60, watched=False):
-    """Return the interval of recorded steps after each of n batches of 25 frames; costs in seconds."""
+def intervals_of(a_frame, a_step, n=60, watched=False):
+    """Return the recording interval in steps after each of n batches of 25 frames; costs are in seconds."""
     made, everies = FrameScheduler(), []
     for _ in range(n):
         for _ in range(25):
@@ -20,17 +20,17 @@ def rhythm_of(a_frame, a_step, n=60, watched=False):
 
 
 def test_recording_within_its_share_of_time_covers_every_step():
-    assert set(rhythm_of(0.9 * UNWATCHED, 1.0)) == {1}
-    assert set(rhythm_of(0.9 * WATCHED, 1.0, watched=True)) == {1}
+    assert set(intervals_of(0.9 * UNWATCHED, 1.0)) == {1}
+    assert set(intervals_of(0.9 * WATCHED, 1.0, watched=True)) == {1}
 
 
-def test_costly_recording_takes_fewer_steps_and_then_keeps_its_share_of_time():
+def test_costly_recording_covers_fewer_steps_and_then_keeps_its_share_of_time():
     for a_frame in (0.2, 0.7, 3.0):
-        every = rhythm_of(a_frame, 1.0)[-1]
+        every = intervals_of(a_frame, 1.0)[-1]
         assert 1 < every <= MOST_APART
         assert a_frame / every <= TOLERANCE * UNWATCHED
         assert 2 * a_frame / every > UNWATCHED
-    assert rhythm_of(1000.0, 1.0)[-1] == MOST_APART
+    assert intervals_of(1000.0, 1.0)[-1] == MOST_APART
 
 
 def test_one_costly_batch_changes_nothing_and_cheap_batches_restore_every_step():
@@ -39,7 +39,7 @@ def test_one_costly_batch_changes_nothing_and_cheap_batches_restore_every_step()
     for _ in range(20):
         made.recorded(25, 25 * 0.05, watched=False)
     assert made.every == 1
-    made.recorded(1, 1.0, watched=False)  # with scores and outputs, and few steps
+    made.recorded(1, 1.0, watched=False)  # one costly frame, with scores and outputs
     assert made.every == 1
 
 
@@ -61,7 +61,7 @@ def test_a_longer_interval_is_published_and_leaves_steps_out_evenly(tiny, traini
     assert published.view.frames.steps == (0, 4, 8, 12, 16, 20)
 
 
-def test_a_step_without_weights_is_answered_by_the_nearest_on_its_side_of_an_intervention(tiny, training):
+def test_for_a_step_without_a_snapshot_the_nearest_on_its_side_of_an_intervention_is_used(tiny, training):
     one, published = training(tiny(steps=12, evaluate_every=12, goal=None))
     take(one, 5)
     one.intervene(Interventions(ablated=(("decoder.0.cross", 1),)))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import HELD_OUT, LIVE
-from tests.runs.conftest import recorded
+from tests.runs.conftest import losses_of
 from transformer.errors import InputError
 from transformer.training.state import TrainState
 
@@ -24,7 +24,7 @@ def test_a_run_is_idle_with_one_frame_of_the_untrained_model_until_it_is_started
     assert (view.state, view.step, view.planned, view.reason) == ("idle", 0, 8, "")
     assert (view.frame.step, view.frame.loss) == (0, None)
     assert (view.frame.evaluation.right, view.frame.evaluation.total) == (0, LIVE)
-    assert [probe.text for probe in view.frame.probes] == ["kayak", "cat"]  # the others are too long here
+    assert [probe.text for probe in view.frame.words] == ["kayak", "cat"]  # the others are too long here
     assert view.device == "cpu"
     assert view.parameters == sum(p.numel() for p in TrainState.begin(tiny()).model.parameters())
     assert view.config.model.src_vocab_size == 30
@@ -35,13 +35,13 @@ def test_a_run_finishes_with_the_losses_of_the_bare_training_loop(tiny, make_run
     run = make_run(tiny())
     run.start()
     at(run, "finished")
-    assert recorded(run) == losses(tiny())
+    assert losses_of(run) == losses(tiny())
     assert run.view.metrics.table()["step"].tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
     assert np.isfinite(run.view.metrics.column("exact")).tolist() == [k in (4, 8) for k in range(1, 9)]
     assert run.view.reason.startswith(f"All 8 steps are done: 0 of {HELD_OUT} held-out words ")
     assert steps(run)[0] == 0
     assert steps(run)[-1] == 8
-    assert run.view.frame.loss == recorded(run)[-1]
+    assert run.view.frame.loss == losses_of(run)[-1]
     assert run.view.everyday == (0, len(run.task.corpus.everyday()))
 
 
@@ -62,7 +62,7 @@ def test_losses_are_bit_equal_despite_pauses_new_words_and_pace_changes(tiny, ma
     run.pause()
     run.resume()
     at(run, "finished")
-    assert recorded(run) == losses(tiny(dropout=dropout))
+    assert losses_of(run) == losses(tiny(dropout=dropout))
 
 
 def test_two_runs_at_once_have_the_losses_that_each_has_alone(tiny, make_run, losses, at):
@@ -72,7 +72,7 @@ def test_two_runs_at_once_have_the_losses_that_each_has_alone(tiny, make_run, lo
         run.start()
     for run, config in zip(runs, configs, strict=True):
         at(run, "finished")
-        assert recorded(run) == losses(config)
+        assert losses_of(run) == losses(config)
 
 
 def test_a_run_that_does_not_record_every_step_is_recorded_at_evaluations_and_learns_the_same(
@@ -82,7 +82,7 @@ def test_a_run_that_does_not_record_every_step_is_recorded_at_evaluations_and_le
     run.start()
     at(run, "finished")
     assert steps(run) == [0, 4, 8]
-    assert recorded(run) == losses(tiny())
+    assert losses_of(run) == losses(tiny())
 
 
 def test_at_one_step_per_second_every_step_is_measured_and_waiting_is_not_counted(tiny, make_run, at, until):
@@ -95,7 +95,7 @@ def test_at_one_step_per_second_every_step_is_measured_and_waiting_is_not_counte
     elapsed = time.perf_counter() - began
     assert steps(run) == list(range(4))
     assert [frame.measurement.step for frame in run.view.frames] == list(range(4))
-    assert [frame.probes[0].output_step for frame in run.view.frames] == list(range(4))
+    assert [frame.words[0].output_step for frame in run.view.frames] == list(range(4))
     assert elapsed > 1.8
     assert 0.0 < run.view.steps_per_second <= 1.0
     assert run.view.seconds < elapsed - 0.7  # a third of the waiting: a margin for busy machines
@@ -134,27 +134,27 @@ def test_a_word_added_in_any_state_is_in_a_frame_at_once(tiny, make_run, at, unt
         run.stop()
     at(run, state)
     assert run.add_word("  DOG ") == "dog"
-    until(lambda: "dog" in [probe.text for probe in run.view.frame.probes])
+    until(lambda: "dog" in [probe.text for probe in run.view.frame.words])
     frame = run.view.frame
-    probe = frame.probes[frame.row_of("dog")]
+    probe = frame.words[frame.row_of("dog")]
     assert (probe.text, probe.src_tokens) == ("dog", ("[SOS]", *"dog", "[EOS]"))
     assert run.view.state == state
     assert frame.step == run.view.step or (state == "training" and 4 < frame.step < run.view.step)
     assert steps(run) == sorted(set(steps(run)))
-    assert frame.loss == (None if state == "idle" else recorded(run)[frame.step - 1])
+    assert frame.loss == (None if state == "idle" else losses_of(run)[frame.step - 1])
 
 
 def test_the_oldest_added_word_is_dropped_when_there_are_too_many(tiny, make_run, until):
     run = make_run(tiny())
     for letter in "abcdefghijkl":
         run.add_word(3 * letter)
-    until(lambda: run.view.frame and "lll" in [probe.text for probe in run.view.frame.probes])
-    kept = [probe.text for probe in run.view.frame.probes]
+    until(lambda: run.view.frame and "lll" in [probe.text for probe in run.view.frame.words])
+    kept = [probe.text for probe in run.view.frame.words]
     assert kept == ["kayak", "cat", *(3 * letter for letter in "cdefghijkl")]
     run.add_word("eee")  # already tracked
     run.add_word("mmm")
-    until(lambda: "mmm" in [probe.text for probe in run.view.frame.probes])
-    assert [probe.text for probe in run.view.frame.probes] == ["kayak", "cat", *(3 * c for c in "defghijklm")]
+    until(lambda: "mmm" in [probe.text for probe in run.view.frame.words])
+    assert [probe.text for probe in run.view.frame.words] == ["kayak", "cat", *(3 * c for c in "defghijklm")]
 
 
 def test_a_removed_word_is_in_no_frame_and_the_last_word_cannot_be_removed(tiny, make_run, at, until):
@@ -168,7 +168,7 @@ def test_a_removed_word_is_in_no_frame_and_the_last_word_cannot_be_removed(tiny,
         run.drop_word(word).result(30)
     assert [question.text for question in run.questions] == ["dog"]
     frame = run.view.frame
-    assert [probe.text for probe in frame.probes] == ["dog"]
+    assert [probe.text for probe in frame.words] == ["dog"]
     for site, weights in frame.maps[0].items():
         np.testing.assert_array_equal(weights, before.maps[before.row_of("dog")][site])
     with pytest.raises(InputError, match="“dog” is the only word; add another one before you remove it."):
@@ -202,8 +202,8 @@ def test_a_new_learning_rate_applies_from_the_next_step_on(tiny, make_run, at, l
     assert rates == pytest.approx([0.005 / 3, 0.01 / 3, 0.005, 0.005, 0.005, 0.5, 0.5, 0.5])
     assert run.view.learning_rate == 0.5
     plain = losses(tiny(schedule="constant"))
-    assert recorded(run)[:6] == plain[:6]
-    assert recorded(run)[6:] != plain[6:]
+    assert losses_of(run)[:6] == plain[:6]
+    assert losses_of(run)[6:] != plain[6:]
 
 
 def test_a_stopped_run_can_be_continued_with_a_new_plan(tiny, make_run, at):

@@ -9,9 +9,9 @@ from concurrent.futures import CancelledError
 
 import pytest
 
-from tests.runs.conftest import HEADS
+from tests.runs.conftest import TWO_HEADS_OFF
 from transformer.errors import LEFT_ALONE, InputError, explained
-from transformer.interventions import NOTHING
+from transformer.interventions import NO_INTERVENTIONS
 from transformer.model.transformer import Transformer
 from transformer.recording.recorder import Recorder
 from transformer.runs.recorded_training import RecordedTraining
@@ -149,8 +149,8 @@ def test_a_failed_run_cannot_be_continued_or_changed(tiny, make_run, until):
     with pytest.raises(InputError, match="^A failed run cannot be named; start a new one.$"):
         run.rename("mine")
     with pytest.raises(InputError, match=r"\(failed\); start a new one"):
-        run.intervene(HEADS)
-    assert run.view.interventions == NOTHING
+        run.intervene(TWO_HEADS_OFF)
+    assert run.view.interventions == NO_INTERVENTIONS
 
 
 def test_a_command_that_the_run_refuses_raises_and_the_run_goes_on(tiny, make_run, monkeypatch, until):
@@ -218,7 +218,7 @@ def test_a_folder_is_released_even_if_the_end_of_its_run_cannot_be_saved(
     assert "The end of run" in caplog.text
 
 
-def test_waiting_ends_when_the_run_stands_still_or_at_the_timeout(tiny, make_run, until):
+def test_wait_returns_true_once_the_run_is_paused_and_false_at_the_timeout(tiny, make_run, until):
     run = make_run(tiny(steps=100_000, evaluate_every=100_000))
     run.start()
     assert not run.wait(0.1)

@@ -173,7 +173,7 @@ def test_each_visitor_has_a_separate_limit_of_unfinished_runs(server, begin, slo
     registry.start(third)
     with pytest.raises(InputError, match=refused):
         registry.continue_for(second, 3, 0.1)
-    registry.adopt(third)  # already counted, so it is no third run
+    registry.adopt(third)  # already counted, so not a third run
     assert second.view.state == "stopped"
 
 

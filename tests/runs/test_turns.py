@@ -1,4 +1,4 @@
-"""Two runs in a race: both get the same share of the machine, and neither learns anything different."""
+"""Two runs in a race: both get the same share of the machine, and the race changes no loss."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import time
 
 import pytest
 
-from tests.runs.conftest import recorded
+from tests.runs.conftest import losses_of
 from transformer.runs.limits import Limits
 from transformer.runs.queue import Lease, Queue
 
 
 @pytest.fixture
 def raced(server):
-    """Race two runs of one server until a condition holds; return them and their progress meanwhile."""
+    """Race two runs of one server until a condition holds; return the runs and their progress."""
 
     def race(one, other, *, by_seconds=False, until):
         registry = server(training=1)
@@ -64,7 +64,7 @@ def test_by_seconds_both_train_equally_long_within_one_step_and_the_smaller_take
 def test_a_race_changes_no_loss(tiny, raced, losses):
     configs = [tiny(steps=12), tiny(steps=12, causal_mask=False)]
     runs, _ = raced(*configs, until=ended)
-    assert [recorded(run) for run in runs] == [losses(config) for config in configs]
+    assert [losses_of(run) for run in runs] == [losses(config) for config in configs]
 
 
 def test_a_paused_or_ended_run_does_not_hold_up_the_other_run(tiny, raced):
@@ -96,7 +96,7 @@ def test_a_run_that_joins_later_catches_up_while_the_first_waits(tiny, server):
 
 
 def test_switching_between_steps_and_seconds_stops_neither_run(tiny, raced):
-    """The run that waits by one measure may be the run that is behind by the other measure."""
+    """The run that is ahead in steps, and waits, may be behind in seconds."""
     runs, _ = raced(
         tiny(steps=5000),
         tiny(steps=5000, d_model=96, d_ff=192),

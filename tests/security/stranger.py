@@ -22,7 +22,7 @@ from benchmarks.tools.viewer import Viewer
 
 SECONDS = 60.0
 SMALL = "layers_encoder=1&layers_decoder=1&heads=2&width=8&letters=6&batch_size=4&goal=none&device=cpu"
-"""The query of a link to a model that trains fast."""
+"""The query string of a link to a model that trains fast."""
 
 
 class Stranger(Viewer):
@@ -67,11 +67,11 @@ class Stranger(Viewer):
 
     @property
     def keys(self) -> set[str]:
-        """Keys of the boxes and buttons received."""
+        """Keys of the widgets and buttons received."""
         return {*self._buttons, *(id_.rpartition("-")[2] for id_ in self._widgets)}
 
-    async def told(self, condition: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
-        """Wait until the news of the run meet a condition; return them."""
+    async def news_until(self, condition: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
+        """Wait until the news of the run meets a condition; return it."""
         address = self._address.replace("/_stcore/stream", f"/stream/{self.run}/news")
         async with (
             asyncio.timeout(SECONDS),
@@ -92,10 +92,10 @@ class Stranger(Viewer):
         assert self._socket is not None
         await self._socket.send(message if isinstance(message, bytes) else message.SerializeToString())
 
-    async def claim(self, **values: dict[str, Any]) -> None:
-        """Set the values of boxes, by key, and wait for the answer of the page.
+    async def set_widgets(self, **values: dict[str, Any]) -> None:
+        """Set the values of widgets by key and wait for the page's answer.
 
-        The keys are removed from the link, which would override the values.
+        Removes the keys from the link, because the link would override the values.
         """
         left = [part for part in self.query.split("&") if part.partition("=")[0] not in values]
         self.query = "&".join(left)
@@ -120,8 +120,8 @@ class Stranger(Viewer):
                 await asyncio.sleep(0.01)
 
 
-def in_a_loop(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """Run a coroutine in a new thread, as Playwright may have a loop in this one; return its result."""
+def run_in_thread(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """Run a coroutine in a new thread, since Playwright may run a loop in this one; return its result."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, coroutine).result(180)
 
@@ -134,7 +134,7 @@ async def visiting(
     headers: dict[str, str] | None = None,
     before: Stranger | None = None,
 ) -> AsyncIterator[Stranger]:
-    """Open a page and follow it; with `before`, as the browser of that client after a lost connection."""
+    """Open a page and follow it; with `before`, reconnect as the browser of that client."""
     stranger = Stranger(address, query, page)
     if before is not None:
         stranger.query, stranger._seen = before.query, before._seen
@@ -149,8 +149,8 @@ async def visiting(
         await asyncio.gather(following, return_exceptions=True)
 
 
-def asked(address, method, path, body=None, headers=None):
-    """Return status, body and headers of an answer; the path is sent unchanged, unlike in a browser."""
+def http_request(address, method, path, body=None, headers=None):
+    """Send a request with the path unchanged, unlike a browser; return status, body and headers."""
     connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=20)
     try:
         connection.request(method, path, body, headers or {})

@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from benchmarks.tools.server import ROOT
 from tests.pages.conftest import end_all_runs
-from tests.security.stranger import in_a_loop, visiting
+from tests.security.stranger import run_in_thread, visiting
 from tests.serving import start_server
 
 AUTH = {
@@ -24,7 +24,7 @@ PAGES = ["", "explore", "anatomy", "masks", "data"]
 
 @pytest.fixture
 def app():
-    """Return a function that opens the app with this [auth] section in its secrets file."""
+    """Return a function that opens the app with a given [auth] section in its secrets file."""
 
     def visit(auth=None, **user):
         at = AppTest.from_file(str(ROOT / "pages" / "main.py"), default_timeout=60)
@@ -89,4 +89,4 @@ def test_without_a_login_a_deep_link_shows_only_the_login_button(asking, page):
             await visitor.answered(visitor.ask())
             return first | visitor.keys, set(visitor.kinds), visitor.exceptions
 
-    assert in_a_loop(look()) == ({"log_in"}, {"heading", "markdown", "button"}, [])
+    assert run_in_thread(look()) == ({"log_in"}, {"heading", "markdown", "button"}, [])

@@ -1,4 +1,4 @@
-"""What a hostile client can send to the server, and that it gains nothing."""
+"""A hostile client gains nothing, whatever it sends to the server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from websockets.exceptions import InvalidStatus
 
 from benchmarks.tools.server import ROOT
 from pages.stream.files import files, loading, plotly
-from tests.security.stranger import SECONDS, SMALL, asked, handshake, in_a_loop, visiting
+from tests.security.stranger import SECONDS, SMALL, handshake, http_request, run_in_thread, visiting
 from tests.serving import start_server
 from transformer.runs.limits import Limits
 
@@ -58,22 +58,22 @@ def test_clearing_the_servers_caches_takes_no_run_from_its_owner(app):
     async def clear():
         async with visiting(app, SLOW) as owner, visiting(app) as stranger:
             await owner.answered(owner.press("run_start"))
-            await owner.told(lambda now: now["step"] > 0)
+            await owner.news_until(lambda now: now["step"] > 0)
             await stranger.send(BackMsg(clear_cache=True))
             await stranger.answered(stranger.ask())
-            step = (await owner.told(lambda now: now["state"] == "training"))["step"]
-            await owner.told(lambda now: now["step"] > step)
+            step = (await owner.news_until(lambda now: now["state"] == "training"))["step"]
+            await owner.news_until(lambda now: now["step"] > step)
             async with visiting(app, owner.query) as guest:
                 assert guest.run == owner.run
-                await guest.told(lambda now: now["step"] > step + 1)
+                await guest.news_until(lambda now: now["step"] > step + 1)
             await owner.answered(owner.press("run_stop"))
             return [*owner.alerts, *stranger.alerts, *owner.exceptions, *stranger.exceptions]
 
-    assert in_a_loop(clear()) == []
+    assert run_in_thread(clear()) == []
 
 
 @pytest.mark.parametrize("page", ["", "explore", "anatomy", "masks", "data"])
-def test_a_page_that_has_cleared_the_caches_goes_on_too(app, page):
+def test_a_page_still_works_after_it_has_cleared_the_caches(app, page):
     async def clear():
         async with visiting(app, SMALL, page) as stranger:
             await stranger.answered(stranger.ask())
@@ -81,21 +81,21 @@ def test_a_page_that_has_cleared_the_caches_goes_on_too(app, page):
             await stranger.answered(stranger.ask())
             return stranger.exceptions
 
-    assert in_a_loop(clear()) == []
+    assert run_in_thread(clear()) == []
 
 
 def test_a_returning_client_gets_whole_messages(app):
     async def come_back():
         async with visiting(app, "goal=none&steps=20&device=cpu") as owner:
             await owner.answered(owner.press("run_start"))
-            await owner.told(lambda now: now["state"] == "finished")
+            await owner.news_until(lambda now: now["state"] == "finished")
         async with visiting(app, owner.query, "masks") as visitor:
             await visitor.answered(visitor.ask())
         async with visiting(app, visitor.query, "masks", before=visitor) as again:
             await again.answered(again.ask())
             return again.references, again.received
 
-    references, received = in_a_loop(come_back())
+    references, received = run_in_thread(come_back())
     assert references == 0
     assert received > 50_000
 
@@ -108,13 +108,13 @@ def upload(address, session, body, token, size=None):
     headers = cookie | {"Content-Type": "multipart/form-data; boundary=edge"}
     if size is not None:
         headers["Content-Length"] = str(size)
-    return asked(address, "PUT", f"/_stcore/upload_file/{session}/a-file", body, headers)[0]
+    return http_request(address, "PUT", f"/_stcore/upload_file/{session}/a-file", body, headers)[0]
 
 
 def test_only_a_page_of_this_server_can_upload_and_only_up_to_the_limit(app):
     whole = b'--edge\r\nContent-Disposition: form-data; name="a"; filename="a.tsv"\r\n\r\n%b\r\n--edge--\r\n'
     most = SERVER["maxUploadSize"] * MEGABYTE
-    _, _, headers = asked(app, "GET", "/_stcore/health")
+    _, _, headers = http_request(app, "GET", "/_stcore/health")
     token = headers["Set-Cookie"].partition("_streamlit_xsrf=")[2].partition(";")[0]
 
     async def session():
@@ -124,7 +124,7 @@ def test_only_a_page_of_this_server_can_upload_and_only_up_to_the_limit(app):
                 for given, size in (("", None), ("2|forged|forged|1", None), (token, None), (token, most + 1))
             ] + [upload(app, visitor.session, iter([whole % (b"a" * (most + 1))]), token)]  # without its size
 
-    assert in_a_loop(session()) == [403, 403, 204, 413, 413]
+    assert run_in_thread(session()) == [403, 403, 204, 413, 413]
     assert upload(app, "nobody", whole % b"cat\tchat", token) == 400
 
 
@@ -140,7 +140,7 @@ def test_a_message_that_is_too_large_or_malformed_closes_only_its_own_connection
             await other.answered(other.ask())
             return closed, other.connected, other.exceptions
 
-    assert in_a_loop(crowd()) == ([1009, 1002], True, [])
+    assert run_in_thread(crowd()) == ([1009, 1002], True, [])
 
 
 BEYOND = [
@@ -156,7 +156,7 @@ BEYOND = [
     {"preset": {"string_value": "\0"}, "recipe": {"string_value": "<script>"}},
     {"task": {"string_value": "../../etc/passwd"}, "topology": {"string_value": "\ud7ff" * 1000}},
 ]
-NOT_EVEN_NUMBERS = [
+WRONG_TYPES = [
     {"width": {"double_value": float("nan")}},
     {"steps": {"double_value": float("inf")}},
     {"learning_rate": {"string_value": "fast"}},
@@ -169,7 +169,7 @@ def test_values_beyond_the_limits_break_no_page_and_train_nothing_beyond_them(ap
         errors = []
         for values in [*BEYOND, {"seed": {"int_value": 4711}}]:  # the last can be trained
             async with visiting(app, f"{SMALL}&steps=300&threads=1") as stranger:
-                await stranger.claim(**values)
+                await stranger.set_widgets(**values)
                 await stranger.answered(stranger.press("run_start"))
                 errors += stranger.exceptions
         async with asyncio.timeout(SECONDS):
@@ -180,7 +180,7 @@ def test_values_beyond_the_limits_break_no_page_and_train_nothing_beyond_them(ap
     def trained():
         return [json.loads(file.read_text())["config"] for file in (place / "runs").glob("*/run.json")]
 
-    assert in_a_loop(forge()) == []
+    assert run_in_thread(forge()) == []
     for config in trained():
         assert 0 < config["train"]["steps"] <= LIMITS.steps
         assert 1 <= config["model"]["n_heads"] <= config["model"]["d_model"] <= 1024
@@ -193,14 +193,14 @@ def test_values_of_a_wrong_type_break_only_the_senders_page_which_shows_only_the
     async def forge():
         async with visiting(app, SMALL) as other:
             shown = []
-            for values in NOT_EVEN_NUMBERS:
+            for values in WRONG_TYPES:
                 async with visiting(app, SMALL) as stranger:
-                    await stranger.claim(**values)
+                    await stranger.set_widgets(**values)
                     shown += stranger.exceptions
             await other.answered(other.ask())
             return shown, other.exceptions
 
-    shown, elsewhere = in_a_loop(forge())
+    shown, elsewhere = run_in_thread(forge())
     assert elsewhere == []
     assert {error.type for error in shown} == {"ValueError", "OverflowError", "TypeError"}
     for error in shown:
@@ -247,15 +247,15 @@ def test_no_file_is_served_except_those_listed_by_name(app):
             "/_stcore/bidi-components/",
             "/component/x/",
         ):
-            status, body, _ = asked(app, "GET", before + outside)
+            status, body, _ = http_request(app, "GET", before + outside)
             assert not any(part[:60] in body for part in secret), before + outside
             assert before != "/files/" or status in (400, 403, 404), before + outside
     for unknown in ("", "app.py", "loader.js", "live_figure.js", "plotly.min.js", "plotly-0.0.0.min.js"):
-        assert asked(app, "GET", f"/files/{unknown}")[0] == 404, unknown
+        assert http_request(app, "GET", f"/files/{unknown}")[0] == 404, unknown
 
 
 def test_the_installed_plotly_js_is_served_and_cached_by_the_browser(app):
-    status, body, headers = asked(app, "GET", f"/files/{plotly()}")
+    status, body, headers = http_request(app, "GET", f"/files/{plotly()}")
     assert (status, body) == (200, files()[plotly()].read_bytes())
     assert headers["cache-control"] == "public, max-age=31536000, immutable"
     assert headers["content-type"].startswith("text/javascript")
@@ -266,13 +266,13 @@ def test_every_script_that_a_page_or_another_script_refers_to_is_served(app):
         async with visiting(app, SMALL) as visitor:
             return visitor.exceptions
 
-    assert in_a_loop(open_()) == []
+    assert run_in_thread(open_()) == []
     for script in ("mounted", "figure", "keyring"):
         (name,) = re.findall(rf"\w+/{script}\.js", loading(script))
         waiting, read = [name], {}
         while waiting:
             name = waiting.pop()
-            status, body, headers = asked(app, "GET", f"/files/{name}")
+            status, body, headers = http_request(app, "GET", f"/files/{name}")
             assert (status, body) == (200, files()[name].read_bytes()), name
             assert headers["cache-control"] == "public, max-age=31536000, immutable"
             read[name] = body
@@ -285,7 +285,7 @@ def test_every_script_that_a_page_or_another_script_refers_to_is_served(app):
 def test_the_agent_api_is_off(app):
     for name in ("interact", "mcp"):
         json_ = {"Content-Type": "application/json"}
-        status, body, _ = asked(app, "POST", f"/_stcore/agent/{name}", b"{}", json_)
+        status, body, _ = http_request(app, "POST", f"/_stcore/agent/{name}", b"{}", json_)
         assert status >= 400
         assert b"does not serve the agent API" in body
 
@@ -294,5 +294,5 @@ def test_no_error_in_the_log_was_raised_by_the_app(app, place):
     """Streamlit refuses some messages by raising errors of its own; the app's files raise none."""
     blocks = re.split(r"Traceback \(most recent call last\):", (place / "said").read_text())[1:]
     raising = [re.findall(r'^  File "([^"]+)", line', block, re.MULTILINE)[-1] for block in blocks]
-    ours = tuple(f"{ROOT}/{name}" for name in ("app.py", "pages/", "transformer/"))  # not of a .venv in ROOT
+    ours = tuple(f"{ROOT}/{name}" for name in ("app.py", "pages/", "transformer/"))  # without a .venv in ROOT
     assert [file for file in raising if file.startswith(ours)] == []

@@ -1,4 +1,4 @@
-"""Sockets of the real server: their number is limited, and none keeps the server from ending."""
+"""Sockets of the real server: their number is limited, and none prevents the server from exiting."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from benchmarks.tools.server import healthy
-from tests.security.stranger import SMALL, in_a_loop, visiting
+from tests.security.stranger import SMALL, run_in_thread, visiting
 from tests.serving import start_server
 from transformer.storage.saved import read_run
 from transformer.storage.tokens import new_token
@@ -46,8 +46,8 @@ def news(address, run):
     return f"{address.replace('http://', 'ws://')}/stream/{run}/news", [f"headlight.{ticket(run)}"]
 
 
-def surroundings(folder):
-    """Return the server's environment variables: the secret has no command-line option."""
+def server_environment(folder):
+    """Return the server's environment variables; the cookie secret has no command-line option."""
     return {
         "STREAMLIT_SERVER_COOKIE_SECRET": SECRET,
         "HEADLIGHT_RUNS": str(folder / "runs"),
@@ -59,7 +59,7 @@ def surroundings(folder):
 def server(tmp_path):
     """A server process, its address and its folder; the process is killed if it has not ended."""
     with (tmp_path / "said").open("wb") as said:
-        process, address = start_server(output=said, **surroundings(tmp_path))
+        process, address = start_server(output=said, **server_environment(tmp_path))
     yield process, address, tmp_path
     process.kill()
     process.wait()
@@ -71,10 +71,10 @@ def training(address):
     async def start():
         async with visiting(address, TRAINS) as owner:
             await owner.answered(owner.press("run_start"))
-            await owner.told(lambda now: now["step"] > 5)
+            await owner.news_until(lambda now: now["step"] > 5)
             return owner.run
 
-    return in_a_loop(start())
+    return run_in_thread(start())
 
 
 def step_of(address, run):
@@ -111,7 +111,7 @@ def test_of_a_thousand_connections_those_beyond_the_limit_are_refused_and_the_se
         await asyncio.gather(*(there.close() for there in opened))
         return codes, answered
 
-    codes, answered = in_a_loop(crowd())
+    codes, answered = run_in_thread(crowd())
     assert answered
     assert codes.count(1013) == 1_000 - LIMIT
     assert codes.count(None) == LIMIT
@@ -135,12 +135,12 @@ def test_a_thousand_connections_without_a_ticket_are_refused_and_take_no_place(s
         for i in range(10):
             await asyncio.gather(*(come(wrong[(i + k) % 4]) for k in range(100)))
 
-    in_a_loop(knock())
+    run_in_thread(knock())
     assert step_of(address, run) > 5
     assert errors(folder) == 0
 
 
-# The end of a server.
+# Shutdown of a server.
 
 
 def frame(text):
@@ -202,12 +202,12 @@ def test_a_server_with_100_open_sockets_one_of_them_frozen_ends_in_time_and_save
         took = time.monotonic() - began
     assert took < ENDS_WITHIN
     saved = read_run(folder / "runs" / run)
-    assert saved.view.state == "paused"  # nothing trains it any more
+    assert saved.view.state == "paused"  # no process trains it any more
     assert saved.view.step >= step
     assert saved.view.frames.steps[-1] == saved.view.step
     assert saved.can_go_on
     assert errors(folder) == 0
-    _, again = start = start_server(**surroundings(folder))
+    _, again = start = start_server(**server_environment(folder))
     try:
         assert step_of(again, run) == saved.view.step
         where = f"{again}/stream/{run}/index"

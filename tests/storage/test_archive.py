@@ -106,7 +106,7 @@ def test_a_run_is_on_disk_before_it_is_started(tiny, make_run, until, tmp_path):
     assert is_whole(tmp_path / "run", run.view)
 
 
-def test_a_run_that_has_already_taken_steps_can_be_saved_from_now_on(tiny, make_run, until, tmp_path):
+def test_a_run_that_has_already_taken_steps_can_be_saved_from_then_on(tiny, make_run, until, tmp_path):
     run = make_run(tiny(steps=12), every_step=False)
     run.advance(7).result(20.0)
     assert run.wait(20)
@@ -121,7 +121,7 @@ def test_a_run_that_has_already_taken_steps_can_be_saved_from_now_on(tiny, make_
     assert is_whole(tmp_path / "run", run.view)
 
 
-def test_frames_and_weights_that_a_run_thins_out_leave_its_folder_too(tiny, tmp_path, monkeypatch):
+def test_frames_and_weights_that_a_run_thins_out_are_removed_from_its_folder_too(tiny, tmp_path, monkeypatch):
     """Frames and weights stay within their limits, and the folder lists exactly those that are left."""
     monkeypatch.setattr("transformer.runs.run_recording.MEMORY_LIMIT", 60_000)
     monkeypatch.setattr("transformer.recording.weights.DISK_LIMIT", 1_000_000)
@@ -166,7 +166,7 @@ def test_a_run_that_fails_leaves_its_reason_and_its_losses_on_disk(tiny, make_ru
     assert is_whole(tmp_path / "run", run.view)
 
 
-def test_a_run_hands_its_view_over_at_the_set_interval(tiny, make_run, until, tmp_path, monkeypatch):
+def test_a_run_hands_the_archive_its_view_at_the_set_interval(tiny, make_run, until, tmp_path, monkeypatch):
     handed = []
     hand = Archive.hand
 
@@ -189,7 +189,7 @@ def test_a_run_hands_its_view_over_at_the_set_interval(tiny, make_run, until, tm
     assert facts_of(tmp_path / "run")["step"] == steps[-1] == run.view.step
 
 
-# Errors of the disk.
+# Disk errors.
 
 
 @pytest.mark.parametrize("name", ["append", "sync", "write_whole"])

@@ -1,4 +1,4 @@
-"""A run as one file: it is restored completely and trains on unchanged; any other file is refused."""
+"""A run as one file: it is restored completely and trains on to the same losses; other files are refused."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def bring(registry, data, token="a token"):
 
 
 def rewritten(data, change):
-    """Return the same archive after a change of its files, given by name."""
+    """Return the archive after `change` has modified its files, a dict by name."""
     with zipfile.ZipFile(io.BytesIO(data)) as file:
         files = {name: file.read(name) for name in file.namelist()}
     change(files)
@@ -62,7 +62,7 @@ def rewritten(data, change):
 
 
 def saying(*part, **values):
-    """Return a change of values in run.json, or in a part of it, that also removes the training."""
+    """Return a function that changes values in run.json, or a part of it, and removes the training state."""
 
     def change(files):
         facts = changed = json.loads(files["run.json"])
@@ -75,7 +75,7 @@ def saying(*part, **values):
     return change
 
 
-def test_an_opening_that_a_killed_server_left_is_removed_and_a_recent_opening_stays(servers, paused):
+def test_a_temporary_folder_that_a_killed_server_left_is_removed_and_a_recent_one_stays(servers, paused):
     home, stage = servers
     for name, age in ((".opening-old", 7200), (".opening-new", 60)):
         (stage.library.folder / name / "run").mkdir(parents=True)
@@ -123,7 +123,7 @@ def test_the_visitor_who_opens_a_file_owns_the_new_run_but_not_the_original(serv
     assert len({here, there, paused.id}) == 3
 
 
-def test_a_run_in_memory_alone_can_be_packed_without_its_training(servers, bundles, tiny_run, monkeypatch):
+def test_a_run_in_memory_alone_is_packed_without_its_training_state(servers, bundles, tiny_run, monkeypatch):
     _, stage = servers
     id_ = bring(stage, bundles[1], token="mine")
     replay = stage.get(id_)
@@ -148,7 +148,7 @@ def test_replays_leave_memory_before_runs_of_visitors(tmp_path, tiny, bundles):
         one.put_away()
 
 
-def test_a_run_of_a_gpu_is_opened_with_the_device_auto_where_there_is_none(servers, bundles):
+def test_a_run_trained_on_a_gpu_is_opened_with_the_device_auto_where_there_is_no_gpu(servers, bundles):
     _, stage = servers
     id_ = bring(stage, rewritten(bundles[0], saying("config", device="cuda")))
     assert stage.get(id_).view.config.device == "auto"
@@ -205,7 +205,7 @@ def named(n):
     ("data", "why"),
     [
         *((data, "not a zip file") for data in (b"", b"PK", b"no archive at all" * 1000)),
-        (named(12_000), "it names too many files"),  # refused by the bytes of all names
+        (named(12_000), "it names too many files"),  # refused by the total size of its names
     ],
     ids=["empty", "cut off", "text", "names"],
 )

@@ -1,4 +1,4 @@
-"""A note names the process that writes a run's folder, so that a check leaves the lock alone."""
+"""A note names the process that writes a run's folder, so that a check need not take the lock."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_another_machine_holds_a_folder_as_long_as_it_writes(tmp_path, age, held
 
 
 def test_checking_a_folder_never_takes_the_lock(tmp_path):
-    """However often other threads check a free folder meanwhile, a claim of it never fails."""
+    """Claiming a free folder never fails, however often other threads check it meanwhile."""
     ended = threading.Event()
 
     def look():

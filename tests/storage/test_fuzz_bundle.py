@@ -1,4 +1,4 @@
-"""A run file with damaged bytes is the original run or is refused, and nothing is left behind."""
+"""A run file with damaged bytes opens as a finished run or is refused, and nothing is left behind."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DAMAGES = st.lists(
 @pytest.mark.timeout(3600)
 @profile(60)
 @given(DAMAGES)
-def test_a_damaged_file_is_the_original_run_or_is_refused(bundles, tmp_path, damages):
+def test_a_damaged_file_opens_as_a_finished_run_or_is_refused(bundles, tmp_path, damages):
     damaged = bytearray(bundles[0])
     for damage, part, some in damages:
         at = int(part * len(damaged))

@@ -1,4 +1,4 @@
-"""Arbitrary files in a run's folder: it is read as far as it is intact, or refused with an InputError."""
+"""A run's folder with damaged files is read as far as it is intact, or refused with an InputError."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from transformer.recording.records import Record, body_of, content, scan
 from transformer.runs.recorded_training import unpack
 from transformer.storage.format import read_run_file
 from transformer.storage.saved import read_run
-from transformer.tasks.pairs.caps import Caps, capped
+from transformer.tasks.pairs.caps import Caps, select_pairs
 from transformer.tasks.pairs.own import OwnPairs
 from transformer.tasks.pairs.reading import Reading
-from transformer.tasks.pairs.store import keep, keep_tokenizer
+from transformer.tasks.pairs.store import intern_pairs, intern_tokenizer
 
 SECONDS = 2.0
-"""Most processor time that reading a folder may take."""
+"""Maximum CPU time for reading a folder."""
 
 
 # Intact folders.
@@ -40,7 +40,7 @@ def folders(tiny_run, tmp_path_factory):
     place = tmp_path_factory.mktemp("fuzz")
     small = tiny_run.with_changes(steps=4, evaluate_every=2)
     pairs = tuple((f"the {i} cats", f"les {i} chats") for i in range(60))
-    own = keep(OwnPairs(capped(Reading(pairs, "TSV, 2 columns"), Caps())))
+    own = intern_pairs(OwnPairs(select_pairs(Reading(pairs, "TSV, 2 columns"), Caps())))
     words = {word for pair in pairs for side in pair for word in side.split()}
     brought = {
         "version": "1.0",
@@ -52,7 +52,7 @@ def folders(tiny_run, tmp_path_factory):
             "unk_token": "[UNK]",
         },
     }
-    tokenizer = keep_tokenizer(json.dumps(brought))
+    tokenizer = intern_tokenizer(json.dumps(brought))
     of_pairs = with_task(small.with_changes(n_heads=4), "pairs").with_changes(
         pairs=own.digest, tokenizer="file", tokenizer_file=tokenizer.digest, d_model=12, n_heads=3, steps=4
     )
@@ -62,7 +62,7 @@ def folders(tiny_run, tmp_path_factory):
     return place, [place / "whole", place / "pairs", own_run(place / "own", 4)]
 
 
-# Damage: each function takes a folder, a file in it and a way to draw, and changes something.
+# Damage: each function takes a folder, a file in it and Hypothesis's `draw`, and changes the folder.
 
 
 def files(folder):
@@ -164,7 +164,7 @@ def tree(place):
 
 
 def read_anyhow(folder):
-    """Read a folder within the time limit: return a Saved, or the InputError."""
+    """Read a folder within the time limit; return the `Saved` run or the `InputError`."""
     began = time.thread_time()
     try:
         found = read_run(folder)
@@ -186,15 +186,15 @@ def look_at(view):
     for frame in view.frames:
         assert isinstance(frame.clearest_score + frame.best[1], float)
         for site in frame.axes:
-            for row in range(len(frame.probes)):
+            for row in range(len(frame.words)):
                 assert frame.map(row, site).ndim == 3
                 assert frame.on_padding(row, site).ndim == 1
             assert frame.role(site, 0)
-        assert all(probe.marked is not None for probe in frame.probes)
+        assert all(probe.marked is not None for probe in frame.words)
 
 
 def touched(folder, original):
-    """Whether the training has changed: an intact one is tested elsewhere."""
+    """Return whether the training state has changed; an intact one is tested elsewhere."""
     path = folder / "training.safetensors"
     return path.is_file() and path.read_bytes() != (original / path.name).read_bytes()
 

@@ -1,4 +1,4 @@
-"""Runs on disk by id: none outside the folder, none changed without its token, none lost by eviction."""
+"""Runs on disk by id: none is found outside the folder, changed without its token or lost by eviction."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def finished(registry, tiny, until):
     registry.close()
 
 
-def test_a_run_can_be_changed_only_with_its_token_and_watched_without(registry, finished, tiny):
+def test_a_run_can_be_changed_only_with_its_token_and_watched_without_one(registry, finished, tiny):
     run, token = finished
     assert registry.get(run.id) is run
     assert registry.control(run.id, token) is run
@@ -149,7 +149,7 @@ def test_only_the_owner_sets_the_step_that_followers_are_shown(registry, finishe
 
 def test_a_token_is_not_on_disk_but_can_be_verified(registry, finished, tmp_path, until):
     run, token = finished
-    until(lambda: run.kept)  # the folder's own thread writes no more
+    until(lambda: run.kept)  # the thread of the archive has finished writing
     kept = [path for path in (tmp_path / "runs").rglob("*") if path.is_file()]
     assert len(kept) > 5
     assert all(token.encode() not in path.read_bytes() for path in kept)
@@ -160,7 +160,7 @@ def test_a_token_is_not_on_disk_but_can_be_verified(registry, finished, tmp_path
 
 
 def make_room(registry, nbytes):
-    """Make room on disk as if this were the limit."""
+    """Make room on disk as if `nbytes` were the limit."""
     registry.limits = SimpleNamespace(disk_mb=nbytes / 1e6)
     registry.make_room()
 
@@ -177,7 +177,7 @@ def kept_steps(folder):
 
 @pytest.fixture
 def full(tmp_path, tiny, until, monkeypatch):
-    """A registry with three ended runs, of which the first was viewed last, and the size of its folder."""
+    """A registry, its three ended runs (the first was viewed last), and the size of its folder."""
     monkeypatch.setattr(module, "ROOM_SECONDS", 0.0)
     registry, runs = Registry(Limits(training=1), Library(tmp_path / "runs")), []
     for seed in range(3):
@@ -208,7 +208,7 @@ def test_beyond_the_limit_only_weights_are_thinned_and_first_those_of_runs_viewe
     assert all(read_run(library.folder / run.id).view.frames.steps == tuple(range(61)) for run in runs)
 
 
-def test_a_run_that_is_only_on_disk_is_thinned_but_not_one_that_another_process_writes(full, tmp_path):
+def test_a_run_that_is_only_on_disk_is_thinned_unless_another_process_writes_it(full, tmp_path):
     registry, runs, _ = full
     registry.close()
     held = Claim(tmp_path / "runs" / runs[2].id)

@@ -32,7 +32,7 @@ def test_a_finished_run_is_read_back_unchanged(saved):
     assert ours == theirs
     assert read.view.frames.steps == tuple(range(9))
     for one, other in zip(read.view.frames, view.frames, strict=True):
-        assert (one.probes, one.axes, one.interventions) == (other.probes, other.axes, other.interventions)
+        assert (one.words, one.axes, one.interventions) == (other.words, other.axes, other.interventions)
         assert (one.seconds, one.loss, one.evaluation) == (other.seconds, other.loss, other.evaluation)
         assert (one.measurement.step, one.clearest) == (other.measurement.step, other.clearest)
         for site, scores in other.head_scores.items():
@@ -48,7 +48,7 @@ def test_a_finished_run_is_read_back_unchanged(saved):
 
 
 @pytest.mark.parametrize("state", ["idle", "training"])
-def test_a_run_whose_process_ended_is_paused_at_its_saved_step_without_anything_beyond(saved, state):
+def test_a_run_whose_process_ended_is_paused_at_its_saved_step_without_later_records(saved, state):
     view, folder = saved
     (folder / "training.safetensors").unlink()
     with_facts(folder, state=state, reason="", step=5)
@@ -62,7 +62,7 @@ def test_a_run_whose_process_ended_is_paused_at_its_saved_step_without_anything_
     assert [snapshot.step for snapshot in read.snapshots] == [0, 1, 2, 3, 4, 5]
 
 
-def test_the_training_takes_precedence_if_the_process_ended_before_run_json_was_written(saved):
+def test_the_training_state_takes_precedence_if_the_process_ended_before_run_json_was_written(saved):
     view, folder = saved
     with_facts(folder, state="training", step=3, kept=facts_of(folder)["kept"] - 1)
     assert (read_run(folder).view.step, read_run(folder).view.state) == (8, "finished")
@@ -87,7 +87,7 @@ def test_a_reader_continues_where_it_stopped(tiny_run, make_run, until, tmp_path
     assert len(taken) == len(set(taken)) == len([*scan(folder / "frames.bin")])
 
 
-def test_a_failed_run_that_is_newer_than_its_training_is_not_damaged(saved):
+def test_a_failed_run_that_is_newer_than_its_training_state_is_not_damaged(saved):
     _, folder = saved
     with_facts(folder, state="failed", kept=99)
     assert (read_run(folder).view.state, read_run(folder).damage) == ("failed", "")
@@ -109,7 +109,7 @@ print(len(os.listdir("/proc/self/task")) - before)
 
 
 GONE = {"language": "en", "digits": 4, "to_words": False, "pad_to": None}
-"""Removed settings, as folders of earlier versions hold them."""
+"""Removed settings, as stored in folders of earlier versions."""
 
 
 def as_before(folder, **train):

@@ -95,7 +95,7 @@ def out_of_order(path):
 
 
 def with_another_loss(path):
-    """Flip one bit of one number, which stays a number."""
+    """Flip one bit of one number, so that it is another valid number."""
     file = pq.ParquetFile(path).metadata.row_group(0).column(COLUMNS.index("loss"))
     data = bytearray(path.read_bytes())
     data[file.dictionary_page_offset + file.total_compressed_size - 1] ^= 1
@@ -141,7 +141,7 @@ def with_training_of_another(folder):
     ],
     ids=["cut off", "no facts", "of another run", "older"],
 )
-def test_a_run_without_an_intact_training_can_be_viewed_and_shows_why_it_cannot_go_on(saved, damage, told):
+def test_without_an_intact_training_state_a_run_is_viewable_and_says_why_it_cannot_go_on(saved, damage, told):
     view, folder = saved
     damage(folder)
     read = read_run(folder)

@@ -1,4 +1,4 @@
-"""Story files: their contents, the place of their errors, and the models that they fit."""
+"""Story files: their contents, the lines that their errors name, and the models that they fit."""
 
 from __future__ import annotations
 

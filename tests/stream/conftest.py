@@ -1,4 +1,4 @@
-"""The routes of the stream in a Starlette test server, runs that the tests move, and open pages."""
+"""The routes of the stream in a Starlette test server, runs whose step the tests set, and open pages."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def recorded() -> RunView:
     return run.view
 
 
-class Played:
+class FakeRun:
     """A run whose view is set by the test."""
 
     place = None
@@ -81,14 +81,14 @@ class Played:
         return self.view
 
     def at(self, step: int, **changes: Any) -> None:
-        """Put the run in training at this step, without any later frame; at -1, without any frame."""
+        """Set the run to training at this step, without later frames; at -1, without any frame."""
         frames = self.whole.frames
         records = [early for one in frames.records if (early := up_to(one, step)) is not None]
         known = Frames(records, numbers=self.whole.metrics.at, aim=frames[-1].aim)
         self.view = replace(self.whole, frames=known, step=max(0, step), **{"state": "training"} | changes)
 
 
-class Runs(dict[str, Played]):
+class Runs(dict[str, FakeRun]):
     """The existing runs, by id."""
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ class Runs(dict[str, Played]):
         self.asked_for: list[str] = []
         """Ids that were looked up."""
 
-    def find(self, id_: str) -> Played | None:
+    def find(self, id_: str) -> FakeRun | None:
         self.asked_for.append(id_)
         return self.get(id_)
 
@@ -113,9 +113,9 @@ def found(monkeypatch: pytest.MonkeyPatch) -> Runs:
 
 
 @pytest.fixture
-def run(recorded: RunView, found: Runs) -> Played:
+def run(recorded: RunView, found: Runs) -> FakeRun:
     """The recorded run, at first with all its steps."""
-    made = found[recorded.id] = Played(recorded)
+    made = found[recorded.id] = FakeRun(recorded)
     return made
 
 
@@ -136,7 +136,7 @@ class Message:
 
     @property
     def steps(self) -> list[int]:
-        """Steps of its maps."""
+        """Steps of the maps in the message."""
         return json.loads(self.maps.split(b"\n", 1)[0])["steps"] if self.maps else []
 
     @property
@@ -145,7 +145,7 @@ class Message:
 
 
 class Page:
-    """An open page, seen from its end of the socket."""
+    """An open page: the client end of a socket."""
 
     def __init__(self, socket: Any) -> None:
         self.socket = socket
@@ -178,14 +178,14 @@ class Page:
         return message
 
     def until(self, condition: Callable[[Message], object], most: int = 200) -> Message:
-        """Draw messages until one meets the condition, and return it."""
+        """Receive messages and report them as drawn until one meets the condition; return it."""
         for _ in range(most):
             if condition(message := self.drawn()):
                 return message
         raise AssertionError("it was not told")
 
     def settled(self) -> Message | None:
-        """Draw messages until no more arrive; return the last one, or None if there was none."""
+        """Receive messages and report them as drawn until none arrives; return the last, or None."""
         last = None
         while True:
             try:
@@ -202,7 +202,7 @@ class Page:
         return bool(message["type"] != "websocket.send")
 
     def closed(self, seconds: float = 10.0) -> int:
-        """Skip messages until the socket is closed, and return the code."""
+        """Skip messages until the socket is closed; return the close code."""
         while True:
             message = self._came.get(timeout=seconds)
             if message["type"] == "websocket.close":
@@ -211,7 +211,7 @@ class Page:
 
 @pytest.fixture
 def opened(server: TestClient) -> Iterator[Callable[..., Page]]:
-    """Open a page of a run, which sends the other arguments at once. All pages are closed after the test."""
+    """Open a page of a run; the page sends the other arguments at once. Close all pages after the test."""
     with ExitStack() as stack:
 
         def open_(
@@ -240,7 +240,7 @@ LOOK = ["cat", "decoder.0.cross", 1]
 
 
 @pytest.fixture
-def watched(opened: Callable[..., Page], run: Played) -> Callable[..., Page]:
+def watched(opened: Callable[..., Page], run: FakeRun) -> Callable[..., Page]:
     """Open a page that shows a head of "cat" and is up to date at step 3."""
     run.at(3)
 

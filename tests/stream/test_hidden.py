@@ -105,8 +105,8 @@ def test_nothing_after_the_last_shown_step_is_sent(read, run, after):
 def test_a_ticket_cannot_be_altered_to_show_more(read, run):
     ticket = tickets.ticket(run.id, HIDES)
     says, _, signature = ticket.partition(".")
-    assert tickets.admits(ticket, run.id) == HIDES
-    assert tickets.admits(f"{says.split('-')[0]}.{signature}", run.id) is None
+    assert tickets.verify(ticket, run.id) == HIDES
+    assert tickets.verify(f"{says.split('-')[0]}.{signature}", run.id) is None
 
 
 def test_a_ticket_whose_hidden_parts_are_unknown_is_refused(run, monkeypatch):
@@ -114,10 +114,10 @@ def test_a_ticket_whose_hidden_parts_are_unknown_is_refused(run, monkeypatch):
     from pages.stream import hidden
 
     monkeypatch.setattr(hidden, "_KNOWN", {})
-    assert tickets.admits(ticket, run.id) is None
+    assert tickets.verify(ticket, run.id) is None
 
 
-def test_the_beat_that_the_owner_tells_reaches_a_page_in_review_at_once(server, run, monkeypatch):
+def test_the_beat_that_the_owner_shows_reaches_a_page_in_review_at_once(server, run, monkeypatch):
     monkeypatch.setattr(news, "QUIET_SECONDS", 60.0)
     owners = REGISTRY.owners
     owners.set_token(run.id, "a token")

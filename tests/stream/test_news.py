@@ -145,7 +145,7 @@ def test_a_map_that_changes_at_the_same_step_is_sent_again(watched, run):
     assert message.maps == encoded(another, [place])
 
 
-def test_a_word_that_is_added_between_two_steps_is_shown(watched, run):
+def test_a_map_of_a_word_added_between_two_steps_is_sent(watched, run):
     page = watched()
     page.say(look=["sheep", "decoder.0.cross", 0])
     assert page.drawn().maps == b""

@@ -63,12 +63,12 @@ def test_a_word_in_its_batch_is_padded_to_the_longest_and_the_padding_has_no_wei
     alone, _ = pass_of(ask("picture/5", word="cat"))
     assert alone["tokens"]["src"] == ["[SOS]", *"cat", "[EOS]"]
     head, tables = pass_of(ask("picture/5", word="cat", batch="1"))
-    assert head["tokens"]["src"] == ["[SOS]", *"cat", "[EOS]", "[PAD]"]  # as long as frog
+    assert head["tokens"]["src"] == ["[SOS]", *"cat", "[EOS]", "[PAD]"]  # padded to the length of frog
     assert (tables["decoder.0.cross", "weights"][..., -1] == 0).all()
 
 
-def test_the_same_weights_can_be_arranged_in_another_way(ask):
-    """An untrained norm has neither gain nor bias, so its output has a mean of 0."""
+def test_the_same_weights_can_be_run_with_another_norm_placement_or_score_scale(ask):
+    """The gain of an untrained norm is 1 and its bias 0, so its output has a mean of 0."""
     means = {}
     for placement in ("pre", "post"):
         head, tables = pass_of(ask("picture/0", word="cat", norm_placement=placement))
@@ -81,7 +81,7 @@ def test_the_same_weights_can_be_arranged_in_another_way(ask):
     site = "encoder.0", "scale"
     np.testing.assert_allclose(
         narrow[site], wide[site] / math.sqrt(2), rtol=1e-4, atol=1e-6
-    )  # 4 of 8 features
+    )  # d_head is 4, d_model is 8
     assert whole["own"]["score_scale"] == "sqrt_d_head"
 
 

@@ -64,7 +64,7 @@ def test_the_channel_of_a_run_is_dropped_after_its_last_page(opened, run, monkey
     until(lambda: not news._channels)
 
 
-def test_a_run_that_left_memory_and_came_back_is_found_again(watched, run, found, monkeypatch):
+def test_a_run_that_was_evicted_and_reopened_is_found_again(watched, run, found, monkeypatch):
     monkeypatch.setattr(channel, "FOUND_SECONDS", 0.1)
     page = watched()
     again = type(run)(run.whole)
@@ -212,7 +212,7 @@ COMMANDS = ["start", "stop", "pause", "resume", "advance", "intervene", "add_wor
 
 
 def test_a_page_cannot_control_a_run_over_its_socket(opened, recorded, found, make_run, until, tiny):
-    """No message changes a real run; only its attributes for reading are used."""
+    """No message changes a real run; the server uses only attributes that read from it."""
     run = make_run(tiny(), words=("frog", "cat"))
     until(lambda: run.view.frame)
     called = []

@@ -13,7 +13,7 @@ from tests.stream.conftest import HOST, good, signed
 from transformer.storage.tokens import new_token
 
 NOW = int(time.time())
-READ = ("index", "chunk/0123", "picture/3")  # the picture lacks a word
+READ = ("index", "chunk/0123", "picture/3")  # the picture request has no word
 OPEN, CLOSED = [200, 404, 422], [403, 403, 403]
 FORGED = {
     "nothing": lambda run: "",
@@ -41,10 +41,10 @@ FORGED = {
 
 @pytest.fixture
 def told(server, run):
-    """Return the answers of index, chunk, picture and news of a run to a ticket and an origin."""
+    """Request index, chunk, picture and news of a run with a ticket and an origin; return the answers."""
 
     def ask(ticket, run_id=run.id, origin=None):
-        headers = {} if origin is None else {b"origin": origin.encode()}  # as bytes: any letters may be sent
+        headers = {} if origin is None else {b"origin": origin.encode()}  # as bytes, to send any character
         answers = [
             server.get(
                 f"/stream/{run_id}/{what}", headers=headers | {b"x-headlight-ticket": ticket.encode()}
@@ -69,19 +69,19 @@ def test_a_ticket_lets_its_bearer_read_that_run(told, run):
 
 def test_a_ticket_is_valid_for_twelve_hours(monkeypatch):
     ticket = tickets.ticket("a run")
-    assert tickets.admits(ticket, "a run") == ()
-    assert tickets.admits(ticket, "another run") is None
+    assert tickets.verify(ticket, "a run") == ()
+    assert tickets.verify(ticket, "another run") is None
     now = time.time()
     monkeypatch.setattr(tickets.time, "time", lambda: now + 12 * 3600 - 60)
-    assert tickets.admits(ticket, "a run") == ()
+    assert tickets.verify(ticket, "a run") == ()
     monkeypatch.setattr(tickets.time, "time", lambda: now + 12 * 3600 + 1)
-    assert tickets.admits(ticket, "a run") is None
+    assert tickets.verify(ticket, "a run") is None
 
 
 @pytest.mark.parametrize("forged", FORGED)
 def test_a_forged_ticket_is_refused_without_a_lookup(told, run, found, forged):
     ticket = FORGED[forged](run.id)
-    assert tickets.admits(ticket, run.id) is None
+    assert tickets.verify(ticket, run.id) is None
     assert told(ticket) == [*CLOSED, 1008]
     assert found.asked_for == []  # nothing is looked up
 

@@ -1,4 +1,4 @@
-"""Five training pairs, with sources longer than targets, three held-out pairs, and texts for tokenizers."""
+"""Five training pairs, some with a source longer than the target; three held-out pairs; tokenizer texts."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Sentences(Corpus):
     def held_out(self):
         return self.kept
 
-    def probes(self):
+    def tracked_words(self):
         return ["the cat", "cat"]
 
     def read(self, text):
@@ -70,7 +70,7 @@ class Sentences(Corpus):
 
 @pytest.fixture
 def task(monkeypatch):
-    """Return a task on these sentences, whichever task its configuration names."""
+    """Return a task on these sentences, regardless of the task that its configuration names."""
 
     def make(topology="encoder-decoder", corpus=None, one_vocabulary=False, **settings):
         corpus = corpus or Sentences()

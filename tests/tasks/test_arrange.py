@@ -57,7 +57,7 @@ def test_each_topology_lays_out_questions_and_answers_as_by_hand(topology):
 
 def test_answers_may_be_longer_or_shorter_than_their_questions():
     two = laid_out("encoder-decoder", ["x", "yz"], ["zzzz", ""])
-    assert two.src.tolist() == [[SOS, X, EOS, 0], [SOS, Y, Z, EOS]]  # each side is padded to its own longest
+    assert two.src.tolist() == [[SOS, X, EOS, 0], [SOS, Y, Z, EOS]]  # each side is padded to its longest text
     assert two.tgt_in.tolist() == [[SOS, Z, Z, Z, Z], [SOS, 0, 0, 0, 0]]
     assert two.tgt_out.tolist() == two.answers.tolist() == [[Z, Z, Z, Z, EOS], [EOS, 0, 0, 0, 0]]
     one = laid_out("decoder-only", ["x", "yz"], ["zzzz", ""])

@@ -1,4 +1,4 @@
-"""The gold alignment by tokens, derived from one by words that is written by hand."""
+"""The gold alignment of tokens, derived from a hand-written alignment of words."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from transformer.tasks.corpus import Pair, token_links
 from transformer.tasks.tokenizer import byte_pairs, characters, words
 from transformer.tasks.writing import LETTERS, Writing
 
-WORDS, FRENCH = Writing(), Writing(spaced="?")
-# the 0, black 1, cat 2, sees 3, him 4; a determiner needs its noun too, and the full stop needs nothing.
+WORDS, FRENCH = Writing(), Writing(spaced_signs="?")
+# the 0, black 1, cat 2, sees 3, him 4; a determiner is also linked to its noun; "." has no link.
 PAIR = Pair(
     "the black cat sees him",
     "le chat noir l'a vu.",
@@ -58,7 +58,7 @@ def test_letters_are_both_units_and_tokens():
 
 
 def test_every_tokenizer_gives_the_same_alignment():
-    """A target token and a source token are linked exactly if any of their words are."""
+    """A target token and a source token are linked if and only if any of their words are."""
     sides = {
         "src": [SRC, characters(sorted(set(PAIR.source))), byte_pairs([PAIR.source], 28)],
         "tgt": [

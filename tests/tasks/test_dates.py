@@ -179,7 +179,7 @@ def test_a_typed_date_is_cleaned_and_recognised(typed, read):
 def test_an_unusable_typed_date_is_refused_with_a_hint(typed, says, offer):
     with pytest.raises(InputError, match=says) as refused:
         DATES.read(typed)
-    assert (refused.value.field, refused.value.offer) == ("probe_words", offer)
+    assert (refused.value.field, refused.value.suggestion) == ("probe_words", offer)
     assert offer is None or DATES.read(offer) == offer
 
 
@@ -198,8 +198,8 @@ def test_text_that_is_not_a_date_has_no_answer():
 
 
 def test_probes_are_valid_dates_in_different_forms_and_some_are_held_out():
-    pairs = [DATES.find(DATES.read(text)) for text in DATES.probes()]
-    assert [pair.source for pair in pairs] == list(DATES.probes())
+    pairs = [DATES.find(DATES.read(text)) for text in DATES.tracked_words()]
+    assert [pair.source for pair in pairs] == list(DATES.tracked_words())
     assert len({pair.pattern for pair in pairs}) == len(pairs) == 5
     assert {pair.held_out for pair in pairs} == {True, False}
     for pair in pairs:

@@ -54,7 +54,7 @@ def test_held_out_examples_are_never_trained_on_and_are_marked_as_held_out(task)
     assert not trained & set(made.held_out())
     assert all(made.question(text).held_out for text in made.held_out())
     assert not any(made.question(text).held_out for text in [*trained, "dog"])
-    assert list(made.corpus.probes()) == ["the cat", "cat"]
+    assert list(made.corpus.tracked_words()) == ["the cat", "cat"]
 
 
 def test_an_endless_supply_depends_on_seed_and_batch_alone_and_may_be_limited_to_a_set(task):

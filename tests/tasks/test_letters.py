@@ -25,7 +25,7 @@ def drawn(corpus, seed, k, count=64):
 
 
 def held_out_by_hand(word):
-    """The rule, implemented independently: the decimal 64-bit BLAKE2b hash of the word ends in 0."""
+    """The held-out rule, reimplemented: 3 letters or more, and a decimal 64-bit BLAKE2b hash ending in 0."""
     number = int(hashlib.blake2b(word.encode(), digest_size=8).hexdigest(), 16)
     return len(word) >= 3 and str(number)[-1] == "0"
 
@@ -60,7 +60,7 @@ def test_every_letter_task_has_the_same_words(other):
     assert drawn(other, 3, 4) == drawn(copy, 3, 4)
     assert words(other.held_out()) == words(copy.held_out())
     assert other.everyday() == copy.everyday()
-    assert other.probes() == copy.probes()
+    assert other.tracked_words() == copy.tracked_words()
 
 
 @pytest.mark.parametrize("longest", [3, 5, 12])
@@ -125,10 +125,10 @@ def test_everyday_words_are_within_the_trained_length():
 
 
 def test_probes_are_everyday_words_of_a_trained_length_or_else_held_out_words():
-    assert Copy(1, 12).probes() == ("playground", "banana", "strawberry", "kayak", "cat")
-    assert Copy(1, 5).probes() == ("kayak", "cat")
-    assert Copy(6, 9).probes() == ("banana",)
-    assert list(Copy(7, 9).probes()) == words(Copy(7, 9).held_out())[:3]
+    assert Copy(1, 12).tracked_words() == ("playground", "banana", "strawberry", "kayak", "cat")
+    assert Copy(1, 5).tracked_words() == ("kayak", "cat")
+    assert Copy(6, 9).tracked_words() == ("banana",)
+    assert list(Copy(7, 9).tracked_words()) == words(Copy(7, 9).held_out())[:3]
 
 
 def test_accuracy_is_reported_up_to_a_third_and_at_least_two_letters_beyond_the_longest_word():
@@ -174,4 +174,4 @@ def test_a_typed_word_is_cleaned_and_may_be_twice_as_long_as_the_longest_trainin
 def test_an_unusable_typed_word_is_refused_with_a_hint(typed, says, offer):
     with pytest.raises(InputError, match=says) as refused:
         Copy(1, 12).read(typed)
-    assert (refused.value.field, refused.value.offer) == ("probe_words", offer)
+    assert (refused.value.field, refused.value.suggestion) == ("probe_words", offer)

@@ -1,4 +1,4 @@
-"""A user's own tokenizer.json, from a file or by its name on the hub."""
+"""A user's own tokenizer.json, from a file or by its name on the Hugging Face Hub."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from transformer.errors import InputError
 from transformer.tasks.tokenizer import from_file, from_hub
 
 
-def own_data(kind):
-    """Make a tokenizer as others make them, with many tokens that no text here uses."""
+def trained_backend(kind):
+    """Train a tokenizer with the `tokenizers` package, with many tokens that no text here uses."""
     texts = [*TEXTS, "zebras quack", "quick zebras"] * 3
     if kind == "word-level":
         backend = Tokenizer(models.WordLevel(unk_token="[UNK]"))
@@ -43,7 +43,7 @@ def own_data(kind):
 @pytest.mark.parametrize("separator", [False, True])
 @pytest.mark.parametrize("kind", ["word-level", "bytes", "word-pieces"])
 def test_a_file_keeps_its_way_of_splitting_and_only_the_tokens_that_are_used(kind, separator):
-    backend = own_data(kind)
+    backend = trained_backend(kind)
     tokenizer = from_file(backend.to_str(), TEXTS, separator=separator)
     backend.no_padding()
     backend.no_truncation()
@@ -62,7 +62,7 @@ def test_a_file_keeps_its_way_of_splitting_and_only_the_tokens_that_are_used(kin
 
 
 def test_a_byte_level_file_restores_text_even_if_a_letter_is_several_tokens():
-    tokenizer = from_file(own_data("bytes").to_str(), ["é tu, brute?", "naïve"])
+    tokenizer = from_file(trained_backend("bytes").to_str(), ["é tu, brute?", "naïve"])
     for text in ("é tu, brute?", "naïve"):
         (ids,) = tokenizer.encode([text])
         assert tokenizer.text(ids[1:]) == (text, True)
@@ -71,16 +71,16 @@ def test_a_byte_level_file_restores_text_even_if_a_letter_is_several_tokens():
 
 def test_the_most_frequent_tokens_of_a_file_are_kept_and_the_others_are_unknown():
     texts = ["the cat sees the dog", "the cat", "the hat"]
-    tokenizer = from_file(own_data("word-level").to_str(), texts, 4 + 2)
+    tokenizer = from_file(trained_backend("word-level").to_str(), texts, 4 + 2)
     assert tokenizer.tokens(range(6)) == ("[PAD]", "[SOS]", "[EOS]", "[UNK]", "the", "cat")
     assert tokenizer.encode(["the dog", "cat"]) == [[1, 4, 3, 2], [1, 5, 2]]
-    separated = from_file(own_data("word-level").to_str(), texts, 7, separator=True)
+    separated = from_file(trained_backend("word-level").to_str(), texts, 7, separator=True)
     assert separated.tokens(range(7)) == (*tokenizer.tokens(range(6)), "[SEP]")
 
 
 def test_special_tokens_of_a_file_are_not_confused_with_ours():
     """Here "[PAD]" has an id other than 0 and occurs in a text; an unknown word becomes "[UNK]"."""
-    backend = own_data("word-level")
+    backend = trained_backend("word-level")
     backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     tokenizer = from_file(backend.to_str(), ["the [PAD] cat", "quokka the"])
     (ids,) = tokenizer.encode(["the [PAD] quokka cat"])
@@ -100,7 +100,7 @@ def test_content_that_is_not_a_tokenizer_is_refused_with_a_hint(content):
 
 def test_a_file_without_any_token_of_the_texts_is_refused():
     with pytest.raises(InputError, match="has no token"):
-        from_file(own_data("word-level").to_str(), ["日本", "中国"])
+        from_file(trained_backend("word-level").to_str(), ["日本", "中国"])
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_a_tokenizer_that_cannot_be_downloaded_is_refused_with_a_hint(monkeypatc
 
 def test_a_downloaded_tokenizer_is_used_like_a_file(monkeypatch, tmp_path):
     path = tmp_path / "tokenizer.json"
-    own_data("word-pieces").save(str(path))
+    trained_backend("word-pieces").save(str(path))
     monkeypatch.setattr(Tokenizer, "from_pretrained", lambda name: Tokenizer.from_file(str(tmp_path / name)))
     content = from_hub("tokenizer.json")
     assert json.loads(content) == json.loads(path.read_text())

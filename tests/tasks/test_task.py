@@ -54,7 +54,7 @@ def test_an_encoder_alone_is_refused_where_answers_may_differ_in_length_from_que
 def test_there_are_positions_for_questions_and_answers_twice_as_long_as_the_longest(task, topology, most):
     """Sources have up to 5 words, targets up to 3: 10 + 2 positions, or 10 + 6 + 2 + 3 in one sequence."""
     made = task(topology)
-    assert (made.longest, made.limit, made.max_tokens) == (5, 10, most)
+    assert (made.longest, made.max_question_tokens, made.max_tokens) == (5, 10, most)
     config = completed(RunConfig().with_changes(task="en-fr", topology=topology))
     assert config.model.max_len == most
     assert config.model.src_vocab_size == made.src_tokenizer.size
@@ -88,7 +88,7 @@ def test_one_table_for_two_stacks_has_one_vocabulary(monkeypatch):
 def test_held_out_examples_longer_than_any_training_example_have_positions_too(task, topology, most):
     long = Pair(" ".join(12 * ["cat"]), " ".join(9 * ["chat"]), held_out=True)
     made = task(topology, corpus=Sentences(kept=[*HELD_OUT, long]))
-    assert (made.longest, made.limit, made.max_tokens) == (5, 12, most)
+    assert (made.longest, made.max_question_tokens, made.max_tokens) == (5, 12, most)
     batch = made.encode(made.held_out())
     assert max(batch.src.shape[1], batch.tgt_in.shape[1]) <= most
     assert made.question(long.source) == Question(long.source, long.target, True, True)
@@ -249,7 +249,7 @@ def test_batches_of_every_task_fit_the_positions_of_its_model(name):
     for task in (made, one):
         for batch in (task.batch(1, 2), task.encode(held_out[:50]), task.encode(held_out[:9], filled=True)):
             assert max(batch.src.shape[1], batch.tgt_in.shape[1]) <= task.max_tokens
-    question = made.question(corpus.probes()[0])
+    question = made.question(corpus.tracked_words()[0])
     assert made.accepts(question.text, question.answer)
 
 

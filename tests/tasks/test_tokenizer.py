@@ -11,7 +11,7 @@ from tests.tasks.conftest import TEXTS
 from transformer.tasks.tokenizer import byte_pairs, characters, words
 from transformer.tasks.writing import Writing
 
-FRENCH = Writing(spaced="?!;:")
+FRENCH = Writing(spaced_signs="?!;:")
 
 
 def theirs(tokenizer):

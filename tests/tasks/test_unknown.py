@@ -7,10 +7,10 @@ import pytest
 from tests.tasks.pairs.lessons import LESSONS, lesson
 from transformer.config import RunConfig
 from transformer.tasks import task_of
-from transformer.tasks.pairs.caps import Caps, capped
+from transformer.tasks.pairs.caps import Caps, select_pairs
 from transformer.tasks.pairs.own import OwnPairs
 from transformer.tasks.pairs.reading import Reading
-from transformer.tasks.pairs.store import keep
+from transformer.tasks.pairs.store import intern_pairs
 from transformer.tasks.unknown import mostly_known, remedy, unknown_tokens
 
 ALL = {"vocabulary": None, "min_frequency": 1}
@@ -23,7 +23,7 @@ def of_pairs():
 
     def made(pairs, **settings):
         reading = pairs if isinstance(pairs, Reading) else Reading(tuple(pairs), "TSV, 2 columns")
-        held.append(keep(OwnPairs(capped(reading, Caps()))))
+        held.append(intern_pairs(OwnPairs(select_pairs(reading, Caps()))))
         return RunConfig().with_changes(task="pairs", pairs=held[-1].digest, **settings)
 
     return made

@@ -10,7 +10,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformer.config import TrainConfig
 from transformer.errors import InputError
 from transformer.tasks.corpus import Pair
-from transformer.tasks.pairs.store import keep_tokenizer
+from transformer.tasks.pairs.store import intern_tokenizer
 from transformer.tasks.vocabularies import tokenizers_of
 from transformer.tasks.writing import LETTERS, Writing
 
@@ -20,7 +20,7 @@ SAMPLE = [
     Pair("the dog sees a cat", "le chien voit un chat"),
     Pair("a rat", "un rat"),
 ]
-# the 3, a 2, cat 2, dog 2, sees 2, rat 1; le 3, chat 2, chien 2, un 2, voit 2, rat 1.
+# Counts: the 3, a 2, cat 2, dog 2, sees 2, rat 1; le 3, chat 2, chien 2, un 2, voit 2, rat 1.
 SRC = ["the", "a", "cat", "dog", "sees", "rat"]
 TGT = ["le", "chat", "chien", "un", "voit", "rat"]
 
@@ -122,7 +122,7 @@ def test_a_file_is_used_for_both_sides_each_with_the_tokens_that_it_needs():
     known = ["[UNK]", "the", "dog", "chat", "zebra", "le", "cat"]
     backend = Tokenizer(models.WordLevel({token: i for i, token in enumerate(known)}, unk_token="[UNK]"))
     backend.pre_tokenizer = pre_tokenizers.Whitespace()
-    held = keep_tokenizer(backend.to_str())
+    held = intern_tokenizer(backend.to_str())
     settings = {"tokenizer": "file", "tokenizer_file": held.digest}
     src, tgt = made(**settings)
     assert (shown(src), shown(tgt)) == (["the", "cat", "dog"], ["le", "chat"])

@@ -10,7 +10,7 @@ from tokenizers import Regex, pre_tokenizers
 
 from transformer.tasks.writing import LETTERS, WORDS, Writing
 
-ENGLISH, FRENCH = Writing(), Writing(spaced="?!;:")
+ENGLISH, FRENCH = Writing(), Writing(spaced_signs="?!;:")
 WRITINGS = {"English": ENGLISH, "French": FRENCH, "capitals": Writing(lower=False), "letters": LETTERS}
 ODD = [
     *"a b Z s S l É J\u030c e\u0301 İ ß Σ ς ﬁ \u0301 ñ ' ’ - – — ? ! ; : . , … ( ) [ ] { } % \" «".split(),
@@ -31,7 +31,7 @@ def test_clean_text_is_unchanged_by_cleaning_and_by_splitting_and_joining(writin
     for text in odd_texts():
         clean = writing.clean(text)
         assert writing.clean(clean) == clean, repr(text)
-        assert writing.joined(writing.units(clean)) == clean, repr(text)
+        assert writing.join(writing.units(clean)) == clean, repr(text)
         assert clean == unicodedata.normalize("NFC", clean.strip())
         assert not set(clean) & {"\t", "\n", "\u00a0", "\u202f", "\u2009", "’"}
         assert "  " not in clean or writing is LETTERS
@@ -88,15 +88,15 @@ def test_combining_marks_are_composed_after_cleaning():
     assert ENGLISH.clean("か \u3099") == "が"
 
 
-def test_capitals_are_kept_where_they_count():
+def test_capitals_are_kept_on_request():
     assert Writing(lower=False).clean(" The  Cat ") == "The Cat"
 
 
 def test_letters_are_units_and_are_joined_without_spaces():
     assert LETTERS.clean(" CaB ") == "cab"
     assert LETTERS.units("a b") == ("a", " ", "b")
-    assert LETTERS.joined(["a", " ", "b", "?"]) == "a b?"
-    assert Writing(between="-").joined(["a", "b", "."]) == "a-b-."
+    assert LETTERS.join(["a", " ", "b", "?"]) == "a b?"
+    assert Writing(separator="-").join(["a", "b", "."]) == "a-b-."
 
 
 @pytest.mark.parametrize(
@@ -104,5 +104,5 @@ def test_letters_are_units_and_are_joined_without_spaces():
     [("?", "a?", "a ?"), (";", "a;", "a ;"), (".", "a.", "a."), (")", "a)", "a)"), ("-", "a -", "a -")],
 )
 def test_only_french_has_a_space_before_high_punctuation(sign, english, french):
-    assert ENGLISH.joined(["a", sign]) == english
-    assert FRENCH.joined(["a", sign]) == french
+    assert ENGLISH.join(["a", sign]) == english
+    assert FRENCH.join(["a", sign]) == french

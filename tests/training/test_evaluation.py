@@ -49,7 +49,7 @@ def test_exact_counts_equal_a_comparison_of_texts(half_trained):
     )
 
 
-def test_an_evaluation_of_more_words_also_counts_those_of_every_evaluation(half_trained):
+def test_an_evaluation_of_all_held_out_words_also_counts_the_words_of_every_evaluation(half_trained):
     words = half_trained.task.held_out()
     more, as_always = evaluate(half_trained, words), evaluate(half_trained, words[:LIVE])
     assert as_always.live is None
@@ -119,7 +119,7 @@ def test_the_held_out_loss_and_token_accuracy_equal_those_of_words_evaluated_one
     assert result.step == half_trained.step
 
 
-def surprises_alone(state, word):
+def free_running_losses(state, word):
     """Yield the loss of each token of one word, given the output that the model has written so far."""
     src, tgt = torch.tensor(state.task.src_tokenizer.encode([word])), torch.tensor([[1]])
     for letter in [*word[::-1], "[EOS]"]:
@@ -131,7 +131,7 @@ def surprises_alone(state, word):
 def test_the_free_running_loss_equals_that_of_a_loop_over_the_model_s_own_output(half_trained):
     words = ["cab", "dizz", "q", "to", "banana"]
     half_trained.model.eval()
-    by_hand = [loss for word in words for loss in surprises_alone(half_trained, word)]
+    by_hand = [loss for word in words for loss in free_running_losses(half_trained, word)]
     result = evaluate(half_trained, words)
     assert len(by_hand) == sum(len(word) + 1 for word in words)
     assert result.free_loss == pytest.approx(sum(by_hand) / len(by_hand), rel=1e-4)
@@ -180,7 +180,7 @@ def test_evaluating_draws_no_random_numbers_and_leaves_the_mode_unchanged(tiny, 
 
 
 def test_a_run_with_beam_search_is_evaluated_with_it(half_trained):
-    """Outputs are those of the search; losses stay those of greedy outputs, so that runs are comparable."""
+    """Outputs come from beam search; losses still come from greedy outputs, so that runs are comparable."""
     held_out = [pair.source for pair in half_trained.task.corpus.held_out()]
     words, everyday = held_out[:60], held_out[60:160]
     config = half_trained.config.with_changes(decoding="beam", beam_width=5, length_penalty=0.4)

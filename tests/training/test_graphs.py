@@ -6,12 +6,12 @@ import torch
 from transformer.config import TrainConfig
 from transformer.interventions import Interventions
 from transformer.training.distributed import Distributed
-from transformer.training.graphs import EAGER_FIRST, MOST, Graphs
+from transformer.training.graphs import EAGER_FIRST, MAX_GRAPHS, Graphs
 from transformer.training.loop import train
 from transformer.training.state import TrainState, captures
 
 
-def recorder(log):
+def fake_capture(log):
     """Simulate a GPU: a capture takes no step, and a replay takes the captured step on the same tensors."""
 
     def capture(step):
@@ -35,13 +35,13 @@ def losses(config, graphs, steps=100):
 def test_a_hundred_replayed_steps_have_the_losses_of_a_hundred_eager_ones(tiny):
     log = []
     config = tiny(min_letters=5, max_letters=5, evaluate_every=1000)  # one shape
-    assert losses(config, Graphs(recorder(log))) == losses(config, None)
+    assert losses(config, Graphs(fake_capture(log))) == losses(config, None)
     assert log == ["capture"] + ["replay"] * (100 - EAGER_FIRST)
 
 
 def test_the_first_steps_of_each_shape_are_eager_and_each_shape_has_its_own_graph():
     log = []
-    graphs = Graphs(recorder(log))
+    graphs = Graphs(fake_capture(log))
     taken = []
 
     def step(x):
@@ -57,7 +57,7 @@ def test_the_first_steps_of_each_shape_are_eager_and_each_shape_has_its_own_grap
 
 
 def test_later_steps_do_not_overwrite_the_result_of_a_step():
-    graphs = Graphs(recorder([]))
+    graphs = Graphs(fake_capture([]))
     place = torch.zeros(2)
 
     def step(x):
@@ -83,18 +83,18 @@ def test_a_step_that_cannot_be_captured_is_taken_eagerly():
 
 
 def test_the_number_of_captured_shapes_is_limited():
-    graphs = Graphs(recorder(log := []))
-    for size in range(1, MOST + 4):
+    graphs = Graphs(fake_capture(log := []))
+    for size in range(1, MAX_GRAPHS + 4):
         for _ in range(EAGER_FIRST + 2):
             assert graphs.run(lambda x: x.sum(), (torch.ones(size),)) == size
-    assert log.count("capture") == MOST
+    assert log.count("capture") == MAX_GRAPHS
 
 
 def test_an_intervention_in_mid_run_captures_a_new_graph(tiny):
     config = tiny(min_letters=5, max_letters=5, steps=12, goal=None)
     taken = Interventions(ablated=(("decoder.0.cross", 0),))
     found = []
-    for graphs in (None, Graphs(recorder(log := []))):
+    for graphs in (None, Graphs(fake_capture(log := []))):
         state = TrainState.begin(config)
         state.graphs = graphs
         steps = train(state)

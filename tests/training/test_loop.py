@@ -186,7 +186,7 @@ def test_the_goal_stops_the_run_only_when_all_held_out_words_confirm_it(tiny, mo
     state = TrainState.begin(tiny(steps=20, evaluate_every=2, goal=0.8))
     assert [report.step for report in train(state)] == [1, 2, 3, 4, 5, 6]
     assert state.goal_reached
-    assert asked == [(step, n) for step in (2, 4, 6) for n in (LIVE, HELD_OUT)]  # step 2: a mark
+    assert asked == [(step, n) for step in (2, 4, 6) for n in (LIVE, HELD_OUT)]  # step 2: for the mark 0.5
 
 
 def test_a_run_that_misses_its_goal_takes_all_planned_steps(tiny, monkeypatch):
@@ -196,7 +196,7 @@ def test_a_run_that_misses_its_goal_takes_all_planned_steps(tiny, monkeypatch):
     assert not state.goal_reached
 
 
-def test_marks_are_the_first_steps_at_which_all_held_out_words_reach_them(tiny, monkeypatch):
+def test_first_step_at_is_the_first_step_at_which_all_held_out_words_reach_each_mark(tiny, monkeypatch):
     shares = {1: (0.6, 0.4), 2: (0.6, 0.5), 3: (0.4, 0.4), 4: (0.95, 0.89), 5: (1.0, 0.995), 6: (1.0, 1.0)}
     asked = evaluations(monkeypatch, shares)
     state = TrainState.begin(tiny(steps=6, evaluate_every=1))

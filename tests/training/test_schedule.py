@@ -27,7 +27,7 @@ def test_the_cosine_decay_is_half_a_cosine_wave():
     assert rates(decay="cosine")[4:] == pytest.approx(expected)
 
 
-def test_a_constant_rate_stays_after_the_warm_up():
+def test_a_constant_schedule_stays_at_the_peak_after_the_warm_up():
     assert rates(decay="constant") == pytest.approx([0.125, 0.25, 0.375, *[0.5] * 7])
 
 
@@ -42,7 +42,7 @@ def test_every_planned_step_has_a_positive_rate_and_the_decay_ends_with_the_plan
     assert after[-1] <= 1.0 / (steps - warmup + 1) + 1e-12
 
 
-def test_a_warm_up_longer_than_the_plan_reaches_the_peak_at_its_end():
+def test_a_warm_up_longer_than_the_plan_reaches_the_peak_at_the_last_step():
     assert rates(steps=4, warmup=1000) == pytest.approx([0.125, 0.25, 0.375, 0.5])
 
 

@@ -51,7 +51,7 @@ CASES = {
     "length_penalty": ("search", [0.0]),
     "tensorboard": ("folder", [True]),
 }
-GIVEN = {
+PREREQUISITES = {
     "shift": {"task": "caesar"},
     **dict.fromkeys(
         ("patterns", "adjectives", "tokenizer", "vocabulary", "min_frequency"), {"task": "en-fr"}
@@ -62,7 +62,7 @@ GIVEN = {
 }
 """Changes without which a setting has no effect."""
 LATER = ("evaluate_every", "goal")
-"""Settings whose effect shows only in evaluations; other cases skip these to save time."""
+"""Settings whose effect shows only in evaluations; other cases skip evaluations to save time."""
 FLIPS = [(name, value) for name, (_, values) in CASES.items() for value in values]
 
 
@@ -82,7 +82,7 @@ def test_every_setting_has_a_case_here(name, tiny):
 def test_a_setting_changes_what_it_governs(name, value, tiny, monkeypatch, every_right):
     shown_by = CASES[name][0]
     before = tiny(adam_eps=1e-5, evaluate_every=4 if name in LATER else 99).with_changes(
-        **GIVEN.get(name, {})
+        **PREREQUISITES.get(name, {})
     )
     after = before.with_changes(**{name: value})
     if shown_by == "losses":

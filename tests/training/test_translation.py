@@ -1,4 +1,4 @@
-"""BLEU and chrF, compared with sacrebleu and by hand, and the evaluations that have them."""
+"""BLEU and chrF, compared with sacrebleu and values by hand, and the evaluations that report them."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ def test_scores_equal_those_of_sacrebleu_for_the_whole_corpus():
     assert chrf == pytest.approx(sacrebleu.corpus_chrf(outputs, [single]).score)
 
 
-def test_bleu_equals_a_small_case_by_hand():
+def test_bleu_equals_a_small_case_computed_by_hand():
     """4 of 5, 3 of 4, 2 of 3 and 1 of 2 n-grams match, and the output has the length of the reference."""
     bleu, _ = translation_scores(["a b c d e"], [["a b c d f"]])
     assert bleu == pytest.approx(100 * math.exp(sum(map(math.log, (4 / 5, 3 / 4, 2 / 3, 1 / 2))) / 4))
     short, _ = translation_scores(["a b c d"], [["a b c d e"]])
-    assert short == pytest.approx(100 * math.exp(1 - 5 / 4))  # all right, but too short
+    assert short == pytest.approx(100 * math.exp(1 - 5 / 4))  # only the brevity penalty counts
 
 
 def test_a_source_with_fewer_references_than_another_gets_no_empty_reference():
-    """An empty reference would be nearest in length to a single word, which would not count as too short."""
+    """An empty reference would be nearest in length to a one-word output and cancel its brevity penalty."""
     references = [["le chat dort bien"], ["il dort", "il est là"]]
     outputs = ["le", "il dort"]
     bleu, _ = translation_scores(outputs, references)
@@ -79,7 +79,7 @@ class Sentences(Corpus):
     def held_out(self):
         return HELD_OUT
 
-    def probes(self):
+    def tracked_words(self):
         return [HELD_OUT[0].source]
 
     def everyday(self):

@@ -1,4 +1,4 @@
-"""Attention of models of all kinds equals that of torch and of the library; the model stays unchanged."""
+"""Observed attention equals that of PyTorch or of transformers; the observed model stays unchanged."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def state(model):
 
 
 def test_observing_leaves_a_model_unchanged_even_if_its_forward_pass_fails(translator, pair):
-    translator.decoder.layers[1].eval()  # one part in another mode
+    translator.decoder.layers[1].eval()  # one part is in another mode
     translator(*pair).sum().backward()
     before = state(translator)
     attention_of(translator, pair)

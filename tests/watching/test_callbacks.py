@@ -1,4 +1,4 @@
-"""Watching where a library runs the training loop."""
+"""Watching a model whose training loop a library runs."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ PROGRAMS = re.findall(
 )
 def test_each_program_has_at_most_40_lines_and_records_its_heads(program, folder, sites, columns, tmp_path):
     assert len(program.splitlines()) <= 40
-    short = re.sub(r"\b(300|900)\b", "6", program.replace("301", "7"), count=1)  # steps
+    short = re.sub(r"\b(300|900)\b", "6", program.replace("301", "7"), count=1)  # fewer steps
     assert short != program
     done = subprocess.run(
         [sys.executable, "-c", short],
@@ -47,5 +47,5 @@ def test_each_program_has_at_most_40_lines_and_records_its_heads(program, folder
     assert len(view.frame.axes) == sites
     assert view.frame.maps[0][list(view.frame.axes)[-1]].shape[1:][-1] == columns
     assert program is SHORT or not any(
-        token.isdecimal() for side in view.frame.probes[0].sides.values() for token in side
+        token.isdecimal() for side in view.frame.words[0].sides.values() for token in side
     )

@@ -20,7 +20,7 @@ from transformer.storage.saved import read_run
 from transformer.watching import watch as module
 
 EXAMPLE = torch.linspace(-1, 1, 35).reshape(1, 7, 5)
-HALF_A_CODE = 0.5 / 65534 + 1e-6
+QUANTIZATION_TOLERANCE = 0.5 / 65534 + 1e-6
 EVEN = {"mine": torch.full((1, 2, 3, 3), 1 / 3)}
 
 
@@ -47,7 +47,7 @@ def test_recorded_weights_are_those_of_a_direct_call_under_the_names_of_the_mode
             *(f"decoder.layers.{n}.{kind}" for n in range(2) for kind in ("self_attn", "multihead_attn")),
         ]
         for site, weights in maps.items():
-            np.testing.assert_allclose(weights, expected[site][i], atol=HALF_A_CODE)
+            np.testing.assert_allclose(weights, expected[site][i], atol=QUANTIZATION_TOLERANCE)
             np.testing.assert_allclose(np.nansum(weights, axis=-1), 1, atol=1e-4)
     assert not np.allclose(view.frames.of_step(0).maps[0][site], view.frames.of_step(1).maps[0][site])
 
@@ -99,9 +99,9 @@ def test_every_number_of_every_step_is_recorded_as_a_curve(toy, watched):
 
 
 def of_function(watched, attention):
-    """Watch a model whose attention a function gives; every step may be recorded."""
+    """Watch a model whose attention a function returns; every step may be recorded."""
     watch = watched(nn.Linear(1, 1), {"x": torch.zeros(1)}, attention=attention, share=1.0)
-    watch._began -= 1e6  # no recording is too expensive
+    watch._began -= 1e6  # as if much time had passed, so that no recording costs too much
     return watch
 
 
@@ -295,7 +295,7 @@ def test_each_part_of_a_transformers_model_gets_back_its_own_attention_implement
     before = [part.config._attn_implementation for part in parts]
     ids = torch.randint(9, (1, 4))
     found = attention_of(model, {"input_ids": ids, "decoder_input_ids": ids[:, :3]})
-    assert [of.shape for of in found.values()] == [(1, 2, 3, 3), (1, 2, 3, 4)]  # all that the model returns
+    assert [of.shape for of in found.values()] == [(1, 2, 3, 3), (1, 2, 3, 4)]  # the model returns no others
     assert [part.config._attn_implementation for part in parts] == before == ["sdpa", "eager", "sdpa"]
 
 
@@ -320,8 +320,8 @@ def test_the_first_frame_shows_the_weights_before_the_first_step(watched):
         model.mine[:] = torch.eye(3).flip(0)
     frames = recorded(watch).frames
     first, last = (frames.of_step(step).map(0, "mine")[0] for step in (0, 1))
-    np.testing.assert_allclose(np.nan_to_num(first), np.eye(3), atol=HALF_A_CODE)
-    np.testing.assert_allclose(last, np.eye(3)[::-1], atol=HALF_A_CODE)
+    np.testing.assert_allclose(np.nan_to_num(first), np.eye(3), atol=QUANTIZATION_TOLERANCE)
+    np.testing.assert_allclose(last, np.eye(3)[::-1], atol=QUANTIZATION_TOLERANCE)
 
 
 def test_numbers_may_be_missing_or_invalid_and_steps_of_any_integer_type(toy, watched):
@@ -343,7 +343,7 @@ def test_each_example_of_a_batch_has_its_own_tokens(watched):
     inputs = {"w": torch.randn(2, 3, 4), "w 2x": torch.randn(1, 3, 4)}
     watch = watched(layer, inputs, tokens={"w": [list("abc"), {"*": list("def")}]}, sites="self_attn")
     frame = recorded(watch).frame
-    assert {one.text: "".join(one.tokens("self_attn queries")) for one in frame.probes} == {
+    assert {one.text: "".join(one.tokens("self_attn queries")) for one in frame.words} == {
         "w 1": "abc",
         "w 2": "def",
         "w 2x": "123",

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from transformer.anatomy.passes import AttentionPass, FeedForwardPass, ForwardTrace, StackPass
 
 MOST_WRITTEN = 3
-"""Tokens that the logit lens names at each position."""
-ARRANGED = {
+"""Number of tokens that the logit lens lists at each position."""
+CHANGEABLE_SETTINGS = {
     "norm_placement": ("pre", "post", "branch"),
     "score_scale": ("sqrt_d_head", "sqrt_d_model", "none"),
 }
@@ -30,7 +30,7 @@ ARRANGED = {
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """One table of numbers of a box, or one for each head."""
+    """A table of numbers in a box, or one per head."""
 
     key: str
     name: str
@@ -39,7 +39,7 @@ class Table:
     rows: str
     """What the rows are: a side (src, tgt or seq), "key" for the keys of an attention, or ""."""
     columns: str
-    """What the columns are: as rows, or "feature", "input feature", "head feature", "value feature",
+    """What the columns are: as for `rows`, or "feature", "input feature", "head feature", "value feature",
     "joined feature", "hidden" or "token"."""
     role: str = "plain"
     """query, key, value, weights, probabilities, scores, mask (codes), ids or plain."""
@@ -70,21 +70,21 @@ class Box:
 
     @property
     def lane(self) -> str:
-        """The stack that it stands in."""
+        """The stack that contains the box: encoder or decoder."""
         return self.name.split(".")[0]
 
 
 def arranged(config: RunConfig, asked: Mapping[str, str]) -> RunConfig:
-    """The configuration of a run with what a visitor changed of `ARRANGED`. Raises InputError."""
-    changes = {name: asked[name] for name in ARRANGED if name in asked}
+    """The configuration of a run with a visitor's changes to `CHANGEABLE_SETTINGS`. Raises InputError."""
+    changes = {name: asked[name] for name in CHANGEABLE_SETTINGS if name in asked}
     for name, value in changes.items():
-        if value not in ARRANGED[name]:
-            raise InputError(f"{name} is {value!r}; choose one of {', '.join(ARRANGED[name])}.")
+        if value not in CHANGEABLE_SETTINGS[name]:
+            raise InputError(f"{name} is {value!r}; choose one of {', '.join(CHANGEABLE_SETTINGS[name])}.")
     return config.with_changes(**changes)
 
 
 def mask_codes(trace: ForwardTrace, site: str) -> Array:
-    """(H, Q, S) int, why each cell is blocked: by hand, if it is blocked but neither mask closes it."""
+    """(H, Q, S) int, why each cell is blocked: `BY_HAND` if neither mask blocks it."""
     axes, open_to = trace.axes[site], trace.attentions[site].mask
     rows, columns = np.indices(open_to.shape[1:])
     padding = (np.array(trace.tokens(axes.key)) == PAD) & axes.padding
@@ -113,7 +113,7 @@ def boxes(trace: ForwardTrace) -> tuple[Box, ...]:
 
 
 def scaled_embedding(trace: ForwardTrace, stack: StackPass) -> Array:
-    """(Q, D), token vectors of one stack, scaled where it scales them."""
+    """(Q, D), token vectors of one stack, scaled if the stack scales them."""
     root = np.float32(math.sqrt(trace.config.model.d_model) if stack.scaled else 1.0)
     return stack.embedded * root
 
@@ -258,11 +258,11 @@ def _output(trace: ForwardTrace, name: str, stack: StackPass, side: str, writes:
     )
 
 
-# What the browser is sent.
+# Data for the browser.
 
 
 def packed(trace: ForwardTrace, step: int, **more: Any) -> bytes:
-    """A line of JSON, and behind it the numbers of all tables as float32, little-endian.
+    """A line of JSON, followed by the numbers of all tables as float32, little-endian.
 
     Args:
         more: further entries of the line of JSON.
@@ -315,13 +315,13 @@ def packed(trace: ForwardTrace, step: int, **more: Any) -> bytes:
 
 
 def with_numbers(head: Mapping[str, Any], arrays: Iterable[Array]) -> bytes:
-    """A line of JSON, and behind it the numbers of some arrays as float32, little-endian."""
+    """A line of JSON, followed by the numbers of these arrays as float32, little-endian."""
     line = json.dumps(head, separators=(",", ":"), ensure_ascii=False).encode()
     return b"\n".join([line, b"".join(array.astype("<f4").tobytes() for array in arrays)])
 
 
 def _lens(trace: ForwardTrace, name: str) -> list[list[list[float]]]:
-    """For each position the likeliest tokens, as pairs of id and probability, if the model ended here."""
+    """For each position, (id, probability) of the likeliest tokens if the model ended after this box."""
     probabilities = trace.written_after.get(name)
     return [] if probabilities is None else [list(_likeliest(row)) for row in probabilities]
 

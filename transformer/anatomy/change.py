@@ -9,7 +9,7 @@ from dataclasses import astuple, dataclass, replace
 
 import torch
 
-from transformer.asking import QUESTIONS, diverged, model_of
+from transformer.asking import QUESTION_CACHE, diverged, model_of
 from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.interventions import check_interventions
@@ -40,7 +40,7 @@ class BoxChange:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChangedRow:
+class BatchRow:
     """One row of the batch; [PAD] is left out."""
 
     reads: tuple[str, ...]
@@ -53,7 +53,7 @@ class ChangedRow:
 
 @dataclass(frozen=True, kw_only=True)
 class StepChange:
-    """What one training step read, what that cost, and how it moved the weights."""
+    """The rows that one training step read, their loss, and the change of the weights."""
 
     step: int
     """The training step, which changed the weights of `step` - 1 into those of `step`."""
@@ -61,12 +61,12 @@ class StepChange:
     """Loss of the whole batch, in nats per target token."""
     n_rows: int
     """Number of rows of the whole batch (B)."""
-    rows: tuple[ChangedRow, ...]
+    rows: tuple[BatchRow, ...]
     """The first `ROWS` rows of the batch."""
     boxes: Mapping[str, BoxChange]
     """The change of each box, under its name in `boxes_of` and in that order."""
     without: tuple[str, ...]
-    """What training uses but these numbers were computed without: "dropout", "bfloat16"."""
+    """Settings of training that the recomputation leaves out: "dropout", "bfloat16"."""
 
 
 def boxes_of(model: Transformer) -> dict[str, tuple[str, ...]]:
@@ -111,7 +111,9 @@ def step_change(config: RunConfig, before: Snapshot, after: Snapshot) -> StepCha
         missing = f"The weights of step {before.step + 1:,} are not kept, so the change from step"
         raise InputError(f"{missing} {before.step:,} cannot be shown; choose another step.")
     key = "step_change", config, *map(weakref.ref, (before, after))  # weak: each holds all weights of its run
-    return QUESTIONS.get(key, lambda: _step_change(config, before, after), lambda _: 2**16)  # or less
+    return QUESTION_CACHE.get(
+        key, lambda: _step_change(config, before, after), lambda _: 2**16
+    )  # bytes at most
 
 
 def _step_change(config: RunConfig, before: Snapshot, after: Snapshot) -> StepChange:
@@ -135,7 +137,7 @@ def _step_change(config: RunConfig, before: Snapshot, after: Snapshot) -> StepCh
     numbers = [number for box in boxes.values() for number in astuple(box)]
     if not all(map(math.isfinite, [loss.item(), *numbers])):
         raise InputError(diverged(before.step))
-    asked = batch.prompt if config.model.topology == "decoder-only" else batch.src  # its src holds the answer
+    asked = batch.prompt if config.model.topology == "decoder-only" else batch.src  # there src has the answer
     rows = []
     for reads, label, said in zip(asked[:ROWS], labels, logits.detach(), strict=False):
         real = label != pad_id  # (T,)
@@ -143,7 +145,7 @@ def _step_change(config: RunConfig, before: Snapshot, after: Snapshot) -> StepCh
         losses = tuple(sum_of_losses(*place, pad_id, smoothing).item() for place in places)
         read = task.src_tokenizer.tokens(reads[reads != pad_id].tolist())
         written = task.tgt_tokenizer.tokens(label[real].tolist())
-        rows.append(ChangedRow(reads=read, writes=written, losses=losses))
+        rows.append(BatchRow(reads=read, writes=written, losses=losses))
     drops = bool(config.model.dropout and config.model.dropout_on)
     without = ("dropout",) * drops + ("bfloat16",) * (config.train.precision == "bfloat16")
     return StepChange(

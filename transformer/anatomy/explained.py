@@ -30,17 +30,17 @@ ADDED = {
     "post": r"\mathrm{{norm}}({x}_i + {a}_i)",
     "branch": r"{x}_i + \mathrm{{norm}}({a}_i)",
 }
-"""The stream x and what a box adds, a, by the place of the norm."""
+"""The sum of the stream x and the output a of a box, by `norm_placement`."""
 SINUSOID = (
     r"p_{i,2k+1} = \sin\frac{i - 1}{10000^{2k/d_{model}}}, \quad "
     r"p_{i,2k+2} = \cos\frac{i - 1}{10000^{2k/d_{model}}}"
 )
-"""The paper's section 3.5, whose positions and features are counted from 0, here from 1."""
+"""Section 3.5 of the paper, which counts positions and features from 0; here they count from 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Explained:
-    """One cell of one table."""
+    """The explanation of one cell of a table."""
 
     title: str = ""
     """The box, the head where there are several, and the table."""
@@ -55,7 +55,7 @@ class Explained:
 
 @dataclass(frozen=True, kw_only=True)
 class _Cell:
-    """One cell, and what its formula needs of the pass."""
+    """One cell, with the forward pass that its formula needs."""
 
     trace: ForwardTrace
     box: Box
@@ -71,7 +71,7 @@ class _Cell:
 
     @property
     def code(self) -> int:
-        """Why it is blocked."""
+        """Why the cell is blocked; OPEN if it is not."""
         return OPEN if self.table.codes is None else int(self.table.codes[self.head, self.row, self.column])
 
     @property
@@ -87,7 +87,7 @@ class _Cell:
 
     @property
     def token(self) -> str:
-        """Of its row."""
+        """The token of its row."""
         side = self.box.key_side if self.table.rows == "key" else self.box.side
         return self.trace.tokens(side)[self.row]
 
@@ -104,7 +104,7 @@ class _Cell:
         forms: Callable[[Digits], Sequence[Shown]] | None = None,
         value: float | None = None,
     ) -> Explained:
-        """An explanation whose value these forms compute; without forms, the value is only stated."""
+        """An explanation of the cell: `forms` compute its value; without them, the value is only stated."""
         value = self.value if value is None else value
         numbers = f"{name} = {number(value)}" if forms is None else told(name, forms, value)
         return Explained(sentence=sentence, formula=formula, numbers=numbers, result=value)
@@ -121,7 +121,7 @@ class _Cell:
         )
 
     def norm(self, digits: Digits, norm: str, x: Array, made_of: Shown | None = None) -> Shown:
-        """What a norm makes of this feature of a vector, (D,)."""
+        """The cell's feature of a vector, (D,), after a norm."""
         gain, bias = (self.trace.parameters[f"{norm}.{name}"] for name in ("weight", "bias"))
         return latex.norm_numbers(digits, self.trace.config.model, x, self.column, gain, bias, made_of)
 
@@ -131,12 +131,12 @@ def _products(digits: Digits, left: Array, right: Array, bias: float | None = No
 
 
 def explained(trace: ForwardTrace, box: str, table: str, head: int, row: int, column: int) -> Explained:
-    """How one number came about.
+    """Explain how one number was computed.
 
     Args:
         box: the name of one of `boxes`.
         table: the key of one of its tables.
-        head: counted from 0, as row and column; what is too large means the last.
+        head: counted from 0, like row and column; too large an index means the last one.
 
     Raises:
         InputError: there is no such box or table.
@@ -155,7 +155,7 @@ def explained(trace: ForwardTrace, box: str, table: str, head: int, row: int, co
         row=min(row, rows - 1),
         column=min(column, columns - 1),
     )
-    made = MAKERS[table](cell)
+    made = EXPLAINERS[table](cell)
     of_head = f", head {cell.head + 1}" if n_heads > 1 else ""
     return replace(
         made,
@@ -360,7 +360,7 @@ def _weights(cell: _Cell) -> Explained:
     assert cell.table.codes is not None
     open_to = cell.table.codes[cell.head, cell.row] == OPEN
     scores = cell.attention.scores[cell.head, cell.row][open_to]
-    place = int(open_to[: cell.column].sum())  # among those that are open
+    place = int(open_to[: cell.column].sum())  # among the open cells
     return cell.said(f"w{cell.here}", formula, sentence, lambda digits: latex.share(digits, scores, place))
 
 
@@ -458,7 +458,7 @@ def _stack(cell: _Cell) -> Explained:
 
 
 def _named(symbol: str, cell: _Cell) -> str:
-    """A cell in the row of a position and the column of a token."""
+    """A symbol with the cell's position and the token of its column as its index."""
     return f"{symbol}_{{{cell.row + 1},{text(cell.trace.vocabulary[cell.column])}}}"
 
 
@@ -481,7 +481,7 @@ def _probabilities(cell: _Cell) -> Explained:
     )
 
 
-MAKERS: dict[str, Callable[[_Cell], Explained]] = {
+EXPLAINERS: dict[str, Callable[[_Cell], Explained]] = {
     "tokens": _tokens,
     "embedding": _embedding,
     "added": _added,
@@ -509,4 +509,4 @@ MAKERS: dict[str, Callable[[_Cell], Explained]] = {
     "logits": _logits,
     "probabilities": _probabilities,
 }
-"""Key of a table to what explains its cells."""
+"""Key of a table to the function that explains its cells."""

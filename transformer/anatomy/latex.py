@@ -17,11 +17,11 @@ from transformer.config import ModelConfig
 from transformer.insight.scores import Array
 
 TERMS = 2
-"""Terms of a long sum that are shown, the largest; the others are shown as their sum."""
+"""Number of terms of a long sum that are shown: the largest; the others are shown as their sum."""
 _NOTHING = 1e-12
-"""Share of the first term below which all others together are shown as dots."""
+"""Share of the first shown term below which the sum of the others is shown as dots."""
 STEEP = 20.0
-"""Above this, exponents are shown minus the largest of them, as a softmax computes them."""
+"""If any exponent is larger in size, all are shown minus the largest, as a softmax computes them."""
 _MORE, _LESS = 7, 3
 """Digits that may be added to the numbers of a formula, or taken from its result."""
 LONGEST = 44
@@ -40,11 +40,11 @@ class Shown:
     exact: float
     """Its value, computed from the exact numbers."""
     bracketed: bool = False
-    """Whether it needs brackets behind a sign or a dot, as -1 does."""
+    """Whether it needs brackets after an operator, as -1 does."""
 
     @property
     def operand(self) -> str:
-        """As it stands behind a sign or a dot."""
+        """The text after an operator, in brackets if it needs them."""
         return f"({self.text})" if self.bracketed else self.text
 
     def __add__(self, other: Shown) -> Shown:
@@ -64,7 +64,7 @@ class Shown:
         return Shown(text, self.value / other.value, self.exact / other.exact)
 
     def within(self, before: str, after: str, function: Callable[[float], float] = float) -> Shown:
-        """A function of it, written around it."""
+        """A function of this formula, written as `before` and `after` around it."""
         return Shown(f"{before}{self.text}{after}", function(self.value), function(self.exact))
 
 
@@ -75,10 +75,10 @@ def root(x: Shown) -> Shown:
 
 @dataclass(frozen=True)
 class Digits:
-    """Prints numbers with one to three decimals, the fewer the larger they are, and some more.
+    """Prints numbers with one to three decimals, fewer for larger numbers, plus `more`.
 
     Args:
-        more: digits beyond that; below 0, fewer.
+        more: additional digits; negative for fewer.
     """
 
     more: int = 0
@@ -95,7 +95,7 @@ class Digits:
         return Shown(plain, float(plain), x, plain.startswith("-"))
 
     def _plain(self, x: float) -> str:
-        """As Python writes it."""
+        """The number as Python writes it."""
         size = abs(x)
         if math.isinf(x):
             return repr(x)
@@ -124,11 +124,11 @@ def number(x: float, more: int = 0) -> str:
 
 
 Forms = Callable[[Digits], Sequence[Shown]]
-"""What a number is computed from, written in one or more forms with so many digits."""
+"""Writes the calculation of a number, in one or more forms, with the given digits."""
 
 
 def told(cell: str, forms: Forms, value: float) -> str:
-    """A cell, what it is computed from, and its value: each form holds to the last digit that is printed."""
+    """A cell, the forms of its calculation, and its value: each form is correct to the last printed digit."""
     for less in range(_LESS):
         result = number(value, -less)
         for more in range(_MORE):
@@ -143,7 +143,7 @@ def _equated(cell: str, forms: Sequence[Shown], result: str) -> str:
 
 
 def at(*places: int) -> str:
-    """The index of a cell; from 0 here, and from 1 as it is written."""
+    """The index of a cell: `places` are counted from 0, and written from 1."""
     return f"_{{{','.join(str(place + 1) for place in places)}}}"
 
 
@@ -160,10 +160,10 @@ def _named(x: Shown, name: str) -> Shown:
 
 
 def summed(digits: Digits, terms: Sequence[Shown], last: Shown | None = None) -> Shown:
-    """Terms with plus signs between them: all where they are few, else the largest and the sum of the rest.
+    """A sum of terms: all of them if they are few, otherwise the largest and the sum of the rest.
 
     Args:
-        last: a term of its own at the end, such as a bias.
+        last: a separate term at the end, such as a bias.
     """
     kept = list(terms)
     if len(terms) > TERMS + 1:
@@ -188,7 +188,7 @@ def products(digits: Digits, left: Array, right: Array, bias: float | None = Non
 
 
 def share(digits: Digits, scores: Array, place: int) -> tuple[Shown, Shown]:
-    """The softmax of one of some scores, (n,), with the scores and with their powers of e."""
+    """The softmax of one of the scores, (n,), in two forms: with scores, and with their powers of e."""
     wide = scores.astype(np.float64)
     highest = float(wide.max())
     steep = max(highest, -float(wide.min())) > STEEP
@@ -197,13 +197,13 @@ def share(digits: Digits, scores: Array, place: int) -> tuple[Shown, Shown]:
     ]
     powers = [exponent.within("e^{", "}", math.exp) for exponent in exponents]
     total = summed(digits, powers)
-    # The powers of the printed scores, so that a recalculation gives the same.
+    # Computed from the printed scores, so that a recalculation by hand agrees.
     return powers[place] / total, digits(powers[place].value) / digits(total.value)
 
 
 def norm_formula(model: ModelConfig) -> str:
     """The formula of the norm."""
-    if model.norm == "scalar":  # the unbiased deviation, and one gain and bias for all
+    if model.norm == "scalar":  # unbiased standard deviation, one gain and one bias
         return r"\mathrm{norm}(x) = \gamma \, \frac{x - \overline{x}}{\mathrm{std}(x) + \epsilon} + \beta"
     standardised = r"\frac{x - \overline{x}}{\sqrt{\mathrm{var}(x) + \epsilon}}"
     return rf"\mathrm{{norm}}(x) = \gamma \odot {standardised} + \beta"
@@ -221,9 +221,9 @@ def norm_numbers(
     """The norm of one feature of a vector, (D,).
 
     Args:
-        gain: (D,), or (1,) where there is one for all.
+        gain: (D,), or (1,) if all features share one.
         bias: like the gain.
-        made_of: what stands for that feature, where it was a sum itself.
+        made_of: the sum that is shown in place of the feature, if the feature is a sum.
     """
     wide = x.astype(np.float64)
     one = digits(float(wide[feature])) if made_of is None else made_of.within("(", ")")
@@ -233,7 +233,7 @@ def norm_numbers(
     else:
         spread = root(digits(float(wide.var())) + eps)
     standardised = (one - digits(float(wide.mean()))) / spread
-    times = replace(digits(float(gain[i])), bracketed=False)  # it stands first
+    times = replace(digits(float(gain[i])), bracketed=False)  # a first factor needs no brackets
     return times * standardised + digits(float(bias[i]))
 
 

@@ -16,7 +16,7 @@ class ResidualPass:
     """One part of a layer, from the residual stream before it to the one after it."""
 
     module: str
-    """Where it is in the parameters, such as decoder.0.cross_attention or encoder.0.feed_forward."""
+    """Name of its module, such as decoder.0.cross_attention or encoder.0.feed_forward."""
     stream: Array
     """(Q, D), the residual stream before it."""
     reads: Array
@@ -30,7 +30,7 @@ class ResidualPass:
 
     @property
     def norm(self) -> str:
-        """Where its norm is in the parameters."""
+        """Name of the module of its norm."""
         return f"{self.module.removesuffix('_attention')}_residual.norm"
 
 
@@ -53,14 +53,14 @@ class AttentionPass(ResidualPass):
     weights: Array
     """(H, Q, S)."""
     mixed: Array
-    """(H, Q, K), what each head read."""
+    """(H, Q, K), the weighted mean of the values in each head."""
     joined: Array
     """(Q, D), the heads concatenated, a switched-off head as zeros."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FeedForwardPass(ResidualPass):
-    """The feed-forward part of one layer; the stream after it is also that after the layer."""
+    """The feed-forward part of one layer; the stream after it is also the stream after the layer."""
 
     hidden: Array
     """(Q, d_ff), after the activation."""
@@ -94,13 +94,13 @@ class ForwardTrace(ForwardPass):
     vocabulary: tuple[str, ...]
     """(V,) the tokens that can be written, in the order of the logits."""
     expected: tuple[str, ...]
-    """(T,) what each position is to write; empty where that is nothing."""
+    """(T,) the token that each position should write; empty if it should write none."""
     attentions: Mapping[str, AttentionPass]
     """By site."""
     stacks: Mapping[str, StackPass]
-    """encoder and decoder, as far as there are both."""
+    """encoder, decoder, or both."""
     written_after: Mapping[str, Array]
-    """The logit lens: (T, V) probabilities of the next token, by the box behind which the model would end."""
+    """The logit lens: (T, V) probabilities of the next token, by the box after which the model would end."""
     logits: Array
     """(T, V)."""
     parameters: Mapping[str, Array]
@@ -113,6 +113,6 @@ class ForwardTrace(ForwardPass):
         return self.src_ids if side == "src" else self.tgt_ids
 
     def rows(self, side: str) -> tuple[str, ...]:
-        """The tokens of a side whose positions write, with what each is to write."""
+        """The tokens of the side that writes, each with the token that it should write."""
         pairs = zip(self.tokens(side), self.expected, strict=True)
         return tuple(f"{read} → {to}" if to else read for read, to in pairs)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer.anatomy.passes import AttentionPass, FeedForwardPass, ForwardTrace, StackPass
-from transformer.asking import QUESTIONS, diverged, loaded
+from transformer.asking import QUESTION_CACHE, diverged, loaded
 from transformer.bounded import nbytes_of
 from transformer.config import RunConfig
 from transformer.errors import InputError
@@ -21,27 +21,27 @@ from transformer.model.transformer import Transformer
 from transformer.recording.frame import Array
 from transformer.recording.tape import RECORDABLE, record
 from transformer.recording.weights import Snapshot
-from transformer.recording.words import answered, expected_tokens
+from transformer.recording.words import encode_answered, expected_tokens
 from transformer.tasks import Question, task_of
 
-Heard = dict[str, list[tuple[tuple[Any, ...], Tensor]]]
+Calls = dict[str, list[tuple[tuple[Any, ...], Tensor]]]
 """Name of a module to its forward calls, each as (inputs, output)."""
 
 
 @contextmanager
-def _listen(model: nn.Module) -> Iterator[Heard]:
+def _recorded_calls(model: nn.Module) -> Iterator[Calls]:
     """Record the inputs and the output of every forward call of every module inside the context."""
-    heard: Heard = {}
+    calls: Calls = {}
 
     def keep(name: str) -> Any:
         def hook(_module: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> None:
-            heard.setdefault(name, []).append((inputs, output))
+            calls.setdefault(name, []).append((inputs, output))
 
         return hook
 
     handles = [module.register_forward_hook(keep(name)) for name, module in model.named_modules()]
     try:
-        yield heard
+        yield calls
     finally:
         for handle in handles:
             handle.remove()
@@ -52,40 +52,40 @@ def _array(tensor: Tensor) -> Array:
     return tensor[0].detach().float().numpy().copy()
 
 
-def _residual(module: str, heard: Heard) -> dict[str, Any]:
+def _residual(module: str, calls: Calls) -> dict[str, Any]:
     """The fields of `ResidualPass`, which attention and feed-forward share."""
     residual = f"{module.removesuffix('_attention')}_residual"
-    (((reads, *_), output),) = heard[module]
-    (((stream, *_), after),) = heard[residual]
-    ((_, normed),) = heard[f"{residual}.norm"]
+    (((reads, *_), output),) = calls[module]
+    (((stream, *_), after),) = calls[residual]
+    ((_, normed),) = calls[f"{residual}.norm"]
     arrays = {"stream": stream, "reads": reads, "output": output, "normed": normed, "after": after}
     return {"module": module} | {name: _array(tensor) for name, tensor in arrays.items()}
 
 
-def _attention(module: str, heard: Heard, recorded: Mapping[str, Array]) -> AttentionPass:
-    (((reads, *others), _),) = heard[module]
-    (((joined,), _),) = heard[f"{module}.to_output"]
+def _attention(module: str, calls: Calls, recorded: Mapping[str, Array]) -> AttentionPass:
+    (((reads, *others), _),) = calls[module]
+    (((joined,), _),) = calls[f"{module}.to_output"]
     memory = others[0] if others and others[0] is not None else reads
     heads = {name: values[0] for name, values in recorded.items()}
-    return AttentionPass(**_residual(module, heard), **heads, memory=_array(memory), joined=_array(joined))
+    return AttentionPass(**_residual(module, calls), **heads, memory=_array(memory), joined=_array(joined))
 
 
-def _feed_forward(layer: str, heard: Heard) -> FeedForwardPass:
+def _feed_forward(layer: str, calls: Calls) -> FeedForwardPass:
     module = f"{layer}.feed_forward"
-    ((_, hidden),) = heard[f"{module}.activation"]
-    return FeedForwardPass(**_residual(module, heard), hidden=_array(hidden))
+    ((_, hidden),) = calls[f"{module}.activation"]
+    return FeedForwardPass(**_residual(module, calls), hidden=_array(hidden))
 
 
-def _stacks(model: Transformer, heard: Heard) -> dict[str, StackPass]:
+def _stacks(model: Transformer, calls: Calls) -> dict[str, StackPass]:
     """The pass through each stack of the model, in the order of the forward pass."""
     config = model.config
     layers = {"encoder": model.encoder, "decoder": model.decoder}
     found: dict[str, StackPass] = {}
     for stack in (name for name in layers if len(layers[name])):
         table = "src_embedding" if stack == "encoder" else "tgt_embedding"
-        shared = table not in heard  # of one shared table the last call is the decoder's
-        _, embedded = heard["src_embedding" if shared else table][-1 if shared else 0]
-        (entered,), _ = heard["embedding_dropout"][len(found)]
+        shared = table not in calls  # a shared table is last called by the decoder
+        _, embedded = calls["src_embedding" if shared else table][-1 if shared else 0]
+        (entered,), _ = calls["embedding_dropout"][len(found)]
         n = entered.size(1)
         if config.positions == "sinusoid":
             positions = model.positions[:n]
@@ -98,8 +98,8 @@ def _stacks(model: Transformer, heard: Heard) -> dict[str, StackPass]:
             embedded=_array(embedded),
             positions=_array(positions[None]),
             entered=_array(entered),
-            layers=tuple(_feed_forward(f"{stack}.{i}", heard) for i in range(len(layers[stack]))),
-            output=_array(heard[f"{stack}_norm"][0][1]),
+            layers=tuple(_feed_forward(f"{stack}.{i}", calls) for i in range(len(layers[stack]))),
+            output=_array(calls[f"{stack}_norm"][0][1]),
         )
     return found
 
@@ -108,7 +108,7 @@ def _stacks(model: Transformer, heard: Heard) -> dict[str, StackPass]:
 def _written_after(
     model: Transformer, attentions: Mapping[str, AttentionPass], stacks: Mapping[str, StackPass]
 ) -> dict[str, Array]:
-    """The logit lens: by box of the stack that writes, (T, V) probabilities if the model ended there."""
+    """The logit lens: (T, V) probabilities if the model ended after a box, by box of the last stack."""
     name = "decoder" if "decoder" in stacks else "encoder"
     streams = {f"{name}.embedding": stacks[name].entered}
     streams |= {site: part.after for site, part in attentions.items() if site.startswith(name)}
@@ -133,12 +133,12 @@ def trace(config: RunConfig, snapshot: Snapshot, word: str, beside: tuple[str, .
         InputError: the word cannot be asked, the weights do not fit the model, or the run has diverged.
     """
     key = "trace", config, weakref.ref(snapshot), word, beside  # weak: it keeps all weights of its run
-    return QUESTIONS.get(key, lambda: _trace(config, snapshot, word, beside), nbytes_of)
+    return QUESTION_CACHE.get(key, lambda: _trace(config, snapshot, word, beside), nbytes_of)
 
 
 def _trace(config: RunConfig, snapshot: Snapshot, word: str, beside: tuple[str, ...]) -> ForwardTrace:
     # Building a model takes as long as its forward pass, and a film traces one step after another.
-    model, lock = QUESTIONS.get(
+    model, lock = QUESTION_CACHE.get(
         ("traced", config.model),
         lambda: (Transformer(config.model), threading.Lock()),
         lambda made: sum(tensor.nbytes for tensor in made[0].state_dict().values()),
@@ -153,21 +153,21 @@ def _traced(
     task, taken = task_of(config), snapshot.interventions
     questions: list[Question] = [task.question(text) for text in (word, *beside)]
     model.intervene(taken, task.src_tokenizer.id_of)
-    batch = answered(model, task, questions)
+    batch = encode_answered(model, task, questions)
     src_tokens = task.src_tokenizer.tokens(batch.src[0].tolist())
     tgt_tokens = task.tgt_tokenizer.tokens(batch.tgt_in[0].tolist())
     masks, n_heads = config.model.masks, config.model.n_heads
     check_interventions(taken, model.axes(), n_heads, src_tokens, tgt_tokens, masks=masks)
-    with record(model, RECORDABLE) as tape, _listen(model) as heard:
+    with record(model, RECORDABLE) as tape, _recorded_calls(model) as calls:
         logits = model(torch.from_numpy(batch.src), torch.from_numpy(batch.tgt_in))
     if not torch.isfinite(logits).all():
         raise InputError(diverged(snapshot.step))
     tokenizer = task.tgt_tokenizer
     name_of = {module: name for name, module in model.named_modules()}
     attentions = {
-        site: _attention(name_of[one], heard, tape.sites[site]) for site, one in model.attentions().items()
+        site: _attention(name_of[one], calls, tape.sites[site]) for site, one in model.attentions().items()
     }
-    stacks = _stacks(model, heard)
+    stacks = _stacks(model, calls)
     return ForwardTrace(
         config=config,
         src_tokens=src_tokens,

@@ -1,1 +1,1 @@
-"""The commands of the command line, one file each: `add` adds its arguments, `run` obeys them."""
+"""The commands of the command line, one file each: `add` adds its arguments, `run` runs it."""

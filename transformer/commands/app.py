@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from transformer.commands.line import complain
+from transformer.commands.line import print_error
 from transformer.storage.format import read_run_file
 from transformer.storage.library import ENVIRONMENT
 
@@ -30,9 +30,9 @@ def add(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Become the server of the app. Returns 2 where packages are missing. Raises InputError."""
+    """Replace this process with the app's server. Returns 2 if packages are missing. Raises InputError."""
     if find_spec("streamlit") is None:
-        complain("The app needs more packages. Install them: pip install 'headlight-attention[app]'")
+        print_error("The app needs more packages. Install them: pip install 'headlight-attention[app]'")
         return 2
     surroundings = dict(os.environ)
     if arguments.folder is not None:
@@ -42,4 +42,4 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stdout.write(f"The run: http://localhost:{arguments.port}/?run={id_}\n")
         sys.stdout.flush()
     command = [sys.executable, "-m", "streamlit", "run", str(SCRIPT), "--server.port", str(arguments.port)]
-    os.execve(sys.executable, command, surroundings)  # a signal to this process is one to the server
+    os.execve(sys.executable, command, surroundings)  # so signals to this process reach the server

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from transformer.commands.line import answer
+from transformer.commands.line import print_json
 from transformer.errors import InputError
 
 
@@ -27,22 +27,22 @@ def add(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Answer, and return 0. Raises InputError where that cannot be asked."""
-    from transformer.asking import asked
+    """Print the answer and return 0. Raises InputError if the word cannot be asked."""
+    from transformer.asking import snapshot_model
     from transformer.storage.saved import read_run
 
-    saved = read_run(arguments.folder)  # keep it: it holds the own data that the model needs
+    saved = read_run(arguments.folder)  # keep the reference: it holds the own data that the model needs
     view = saved.view
     snapshot = view.snapshot_at(view.step if arguments.step is None else arguments.step)
     if snapshot is None:
         raise InputError(f"{arguments.folder} holds no weights to ask.")
-    model = asked(view.config, snapshot, snapshot.interventions)
+    model = snapshot_model(view.config, snapshot, snapshot.interventions)
     said = model.answer(arguments.text)
     if not arguments.json:
         sys.stdout.write(f"step {said.step:,}: {said.question.text} -> {said.output} ({_judged(said)})\n")
         return 0
     reading = said.forced
-    answer(
+    print_json(
         {
             "step": said.step,
             "src_tokens": reading.src_tokens,

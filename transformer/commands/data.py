@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from transformer.commands.line import answer
+from transformer.commands.line import print_json
 from transformer.config import TASKS, TrainConfig
 from transformer.errors import InputError
 
-MOST = 100_000
+MAX_EXAMPLES = 100_000
 
 
 def add(commands: Any) -> None:
@@ -47,8 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _examples(arguments: argparse.Namespace) -> int:
     from transformer.tasks import corpus_of
 
-    if not 1 <= arguments.n <= MOST:
-        raise InputError(f"{arguments.n} examples cannot be drawn; choose from 1 to {MOST:,}.")
+    if not 1 <= arguments.n <= MAX_EXAMPLES:
+        raise InputError(f"{arguments.n} examples cannot be drawn; choose from 1 to {MAX_EXAMPLES:,}.")
     if not 0 <= arguments.seed < 2**32:
         raise InputError(f"seed={arguments.seed} cannot be used; choose from 0 to {2**32 - 1:,}.")
     corpus = corpus_of(TrainConfig(task=arguments.task, adjectives=arguments.adjectives))
@@ -59,7 +59,7 @@ def _examples(arguments: argparse.Namespace) -> int:
     for pair in pairs:
         source, target = corpus.src.units(pair.source), corpus.tgt.units(pair.target)
         if arguments.json:
-            answer(
+            print_json(
                 {
                     "source": pair.source,
                     "target": pair.target,
@@ -82,7 +82,7 @@ def read_files(paths: list[Path]) -> Any:
     """Read these files of pairs.
 
     Raises:
-        InputError: a file that cannot be read, or holds something else.
+        InputError: a file cannot be read, or contains no pairs.
     """
     from transformer.tasks.pairs.reading import read_pairs
 
@@ -100,7 +100,7 @@ def _pairs(arguments: argparse.Namespace) -> int:
 
     reading = read_files(arguments.pairs)
     if arguments.json:
-        answer(
+        print_json(
             {
                 "format": reading.format,
                 "pairs_read": reading.read,

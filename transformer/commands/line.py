@@ -1,5 +1,5 @@
-"""What the commands share: one clear line for a mistake, one line of JSON for an answer, and the place of
-this process among those that PyTorch's launcher, `torchrun`, has started."""
+"""Shared by the commands: one-line error messages, answers as one line of JSON, and the ranks of this
+process among those that PyTorch's launcher, `torchrun`, has started."""
 
 from __future__ import annotations
 
@@ -12,50 +12,50 @@ from typing import Any, NamedTuple, NoReturn
 from transformer.errors import InputError
 
 
-class Place(NamedTuple):
-    """The place of a process among those that were started together, on one machine or on several."""
+class ProcessRanks(NamedTuple):
+    """The ranks of a process among those that were started together, on one machine or on several."""
 
     rank: int
-    """From 0 up, over all machines."""
+    """Rank among all processes, from 0."""
     n_processes: int
     local_rank: int
-    """From 0 up, on this machine."""
+    """Rank on this machine, from 0."""
     n_here: int
-    """Processes on this machine."""
+    """Number of processes on this machine."""
 
 
 NAMES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
-"""In the environment of each process, in the order of `Place`."""
+"""Environment variables of each process, in the order of `ProcessRanks`."""
 
 
-def place() -> Place | None:
-    """The place of this process; None: it was started alone."""
+def place() -> ProcessRanks | None:
+    """The ranks of this process; None if it was started alone."""
     if not all(name in os.environ for name in NAMES):
         return None
-    found = Place(*(int(os.environ[name]) for name in NAMES))
+    found = ProcessRanks(*(int(os.environ[name]) for name in NAMES))
     return found if found.n_processes > 1 else None
 
 
 class OneLineParser(argparse.ArgumentParser):
-    """Answers bad arguments with one clear line."""
+    """Reports bad arguments in one clear line."""
 
     def error(self, message: str) -> NoReturn:
-        complain(f"{message} (see {self.prog} --help)")
+        print_error(f"{message} (see {self.prog} --help)")
         sys.exit(2)
 
 
-def obey(arguments: argparse.Namespace) -> int:
-    """Run the command of these arguments. Returns its exit status; 2 where it refuses them."""
+def run_command(arguments: argparse.Namespace) -> int:
+    """Run the command of these arguments. Returns its exit status; 2 if the command refuses them."""
     try:
         code: int = arguments.run(arguments)
     except InputError as error:
-        complain(str(error))
+        print_error(str(error))
         return 2
     return code
 
 
-def complain(message: str, *, alone: bool = False) -> None:
-    """Say on standard error what is wrong.
+def print_error(message: str, *, alone: bool = False) -> None:
+    """Print a one-line error message on standard error.
 
     Args:
         alone: whether only this process has the problem. Otherwise, of processes started together, only the
@@ -63,10 +63,10 @@ def complain(message: str, *, alone: bool = False) -> None:
     """
     mine = place()
     if alone or mine is None or mine.local_rank == 0:
-        start = "\n" if alone else ""  # another's progress bar may stand on the line
+        start = "\n" if alone else ""  # the line may hold another process's progress bar
         sys.stderr.write(f"{start}headlight: {' '.join(message.split())}\n")
 
 
-def answer(facts: dict[str, Any]) -> None:
-    """One line of JSON on standard output."""
+def print_json(facts: dict[str, Any]) -> None:
+    """Print one line of JSON on standard output."""
     sys.stdout.write(json.dumps(facts, ensure_ascii=False) + "\n")

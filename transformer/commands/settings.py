@@ -1,4 +1,4 @@
-"""From the arguments of `train` to the user's own data and the configuration."""
+"""Make the user's own data and the configuration from the arguments of `train`."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from transformer.storage.own_data import OwnData
 
 
 def own_data(arguments: argparse.Namespace) -> tuple[dict[str, Any], OwnData]:
-    """How many pairs the user gave, and these with the tokenizer. Raises InputError."""
+    """The counts of the user's pairs, and the pairs with the tokenizer. Raises InputError."""
     counts: dict[str, Any] = {"pairs_read": None, "pairs_used": None, "pairs_skipped": None}
     pairs, tokenizer = None, None
     if arguments.pairs:
-        from transformer.tasks.pairs.caps import Caps, capped
+        from transformer.tasks.pairs.caps import Caps, select_pairs
         from transformer.tasks.pairs.own import OwnPairs
-        from transformer.tasks.pairs.store import keep
+        from transformer.tasks.pairs.store import intern_pairs
 
         reading = read_files(arguments.pairs)
         longest = arguments.longest or (None, None)
@@ -33,7 +33,7 @@ def own_data(arguments: argparse.Namespace) -> tuple[dict[str, Any], OwnData]:
             min_frequency=arguments.least,
             most_pairs=arguments.most,
         )
-        pairs = keep(OwnPairs(capped(reading, caps)))
+        pairs = intern_pairs(OwnPairs(select_pairs(reading, caps)))
         counts = {
             "pairs_read": reading.read,
             "pairs_used": len(pairs.capped.pairs),
@@ -42,7 +42,7 @@ def own_data(arguments: argparse.Namespace) -> tuple[dict[str, Any], OwnData]:
     elif arguments.swap or arguments.longest or arguments.most or arguments.least != 1:
         raise InputError("--swap, --longest, --least and --most are about pairs; give --pairs FILE.")
     if arguments.tokenizer is not None and arguments.tokenizer not in TOKENIZERS:
-        from transformer.tasks.pairs.store import keep_tokenizer
+        from transformer.tasks.pairs.store import intern_tokenizer
         from transformer.tasks.tokenizer import from_hub
 
         path = Path(arguments.tokenizer)
@@ -50,12 +50,12 @@ def own_data(arguments: argparse.Namespace) -> tuple[dict[str, Any], OwnData]:
             content = path.read_text(encoding="utf-8") if path.exists() else from_hub(arguments.tokenizer)
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"The tokenizer {path} cannot be read ({error}).") from error
-        tokenizer = keep_tokenizer(content)
+        tokenizer = intern_tokenizer(content)
     return counts, OwnData(pairs=pairs, tokenizer=tokenizer)
 
 
 def configuration(arguments: argparse.Namespace, held: OwnData) -> RunConfig:
-    """The configuration that the arguments mean. Raises InputError."""
+    """The configuration that the arguments describe. Raises InputError."""
     if arguments.config is None:
         if arguments.paper and arguments.recipe in (None, "default"):
             raise InputError(f"--paper needs a published recipe; choose {', '.join([*RECIPES][1:])}.")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from transformer.commands.line import answer, complain, place
+from transformer.commands.line import place, print_error, print_json
 from transformer.commands.settings import configuration, own_data
 from transformer.config import DEVICES, KINDS_OF, TASKS, TOKENIZERS, RunConfig
 from transformer.errors import LEFT_ALONE, InputError, explained
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SEVERAL = """\
 Several processes, on one machine or on several, train one model together, each with its share of the rows
 of every batch, where PyTorch's launcher starts them: torchrun --nproc-per-node N -m transformer train ..."""
-"""Told under the arguments."""
+"""The epilog of `train --help`."""
 
 
 def add(commands: Any) -> None:
@@ -104,12 +104,12 @@ def run(arguments: argparse.Namespace) -> int:
     """
     if arguments.resume is not None:
         return _resumed(arguments)
-    counts, held = own_data(arguments)  # held: it keeps what the user gave alive
+    counts, held = own_data(arguments)  # `held` keeps the user's own data alive
     config = configuration(arguments, held)
-    from transformer.training.device import resolve_device  # brings torch: only once arguments are good
+    from transformer.training.device import resolve_device  # imports torch: only once the arguments are valid
 
     resolve_device(config.device)
-    completed(config)  # before there is a folder: the task may refuse these settings
+    completed(config)  # before the folder is created: the task may refuse these settings
     config, distributed = _joined(config)
     if distributed is not None and not distributed.leads:
         return _take_part(config, distributed)
@@ -119,14 +119,14 @@ def run(arguments: argparse.Namespace) -> int:
 
         archive = Archive(arguments.out)
     training = Run(config, archive=archive, every_step=archive is not None, distributed=distributed)
-    if distributed is not None:  # so the launcher asks to end, as when another process has failed
+    if distributed is not None:  # the launcher sends SIGTERM when another process fails
         signal.signal(signal.SIGTERM, lambda *_: training.stop())
     training.start()
     return _to_its_end(training, arguments, counts, distributed)
 
 
 def _resumed(arguments: argparse.Namespace) -> int:
-    """Go on with a saved run. Raises InputError."""
+    """Resume a saved run. Raises InputError."""
     if place() is not None:
         raise InputError("--resume works in one process only; start it without the launcher.")
     from transformer.storage.archive import Archive
@@ -145,7 +145,7 @@ def _resumed(arguments: argparse.Namespace) -> int:
             "a new one with --config."
         )
     archive = Archive(arguments.resume, resumed=True)
-    saved = replace(saved, view=replace(saved.view, state=PAUSED))  # one that was stopped keeps its plan
+    saved = replace(saved, view=replace(saved.view, state=PAUSED))  # a stopped run keeps its plan
     training = Run(saved.view.config, archive=archive, saved=saved)
     training.resume()
     return _to_its_end(training, arguments, {})
@@ -157,7 +157,7 @@ def _to_its_end(
     counts: dict[str, Any],
     distributed: Distributed | None = None,
 ) -> int:
-    """Follow a run that has been started, say how it ended; returns the exit status."""
+    """Follow a started run to its end and print the reason for it. Returns the exit status."""
     _follow(training)
     training.close()
     training.join()
@@ -167,20 +167,20 @@ def _to_its_end(
         distributed.announce_end()
         distributed.leave()
     if arguments.json:
-        answer(_summary(view) | counts)
+        print_json(_summary(view) | counts)
     elif view.reason:
         sys.stdout.write(view.reason + "\n")
     if view.state == FAILED:
-        complain(view.reason)
+        print_error(view.reason)
     if view.unsaved:
-        complain(view.unsaved)
+        print_error(view.unsaved)
     if view.state != FINISHED or view.unsaved:
         return 1
     return 0 if view.config.train.goal is None or view.goal_reached else 1
 
 
 def _joined(config: RunConfig) -> tuple[RunConfig, Distributed | None]:
-    """Meet the processes that were started beside this one, if any. Raises InputError."""
+    """Join the processes that were started with this one, if any. Raises InputError."""
     mine = place()
     if mine is None:
         return config, None
@@ -194,16 +194,16 @@ def _joined(config: RunConfig) -> tuple[RunConfig, Distributed | None]:
 
 
 def _take_part(config: RunConfig, distributed: Distributed) -> int:
-    """What every process does but the one that leads."""
-    from transformer.training.loop import follow
+    """Train in a process that is not the leader. Returns the exit status."""
+    from transformer.training.loop import follow_leader
 
     try:
-        follow(config, distributed)
+        follow_leader(config, distributed)
         distributed.leave()
-    except Exception as error:  # whatever it is, the others cannot go on
+    except Exception as error:  # after any error, the other processes cannot go on
         reason = explained(error)
-        if reason != LEFT_ALONE:  # that has been said
-            complain(
+        if reason != LEFT_ALONE:  # the other process reports why
+            print_error(
                 f"Process {distributed.rank + 1} of {distributed.n_processes} has failed. {reason}",
                 alone=True,
             )
@@ -233,7 +233,7 @@ def _show(bar: Any, view: RunView) -> None:
 
 
 def _summary(view: RunView) -> dict[str, Any]:
-    """What `--json` prints. The exact share of a finished run is measured on all held-out examples."""
+    """The output of `--json`. The exact share of a finished run is measured on all held-out examples."""
     losses, exact = view.metrics.column("loss"), view.metrics.column("exact")
     measured = exact[exact == exact]  # NaN where a step has no evaluation
     frame = view.frame
@@ -255,6 +255,6 @@ def _summary(view: RunView) -> dict[str, Any]:
         "chrf": known and known.chrf,
         "first_step_at": view.first_step_at,
         "mirror": best if frame is not None and frame.aim == "mirror" else None,
-        # On the mirrored letters too: they are the gold links of the reversal.
+        # For the mirror aim too: the mirrored letters are the gold links of the reversal.
         "alignment_mass": best if frame is not None and frame.aim in ("mirror", "gold") else None,
     }

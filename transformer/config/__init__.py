@@ -1,4 +1,4 @@
-"""Every setting of a run: the model, its training, and what ties them together. Frozen, checked, JSON."""
+"""The settings of a run, its model and its training: frozen dataclasses, checked, to and from JSON."""
 
 from transformer.config.model import DROPOUT_PLACES, KINDS_OF, ModelConfig
 from transformer.config.run import DEVICES, RunConfig

@@ -24,7 +24,7 @@ class Whole:
     low: int
     high: int
     advice: str = ""
-    """Added where a number is refused."""
+    """Added to the error message."""
 
     def check(self, name: str, value: object) -> None:
         """Raise InputError for a value that is not allowed; the message names the value and the limit."""
@@ -127,7 +127,7 @@ def _limits_of(kind: type) -> dict[str, tuple[Limit, bool]]:
 
 
 class Settings:
-    """Base of the configurations: checks each setting by its type; to and from plain dictionaries."""
+    """Base class of the configurations: checks each setting against its limit; converts to and from dicts."""
 
     limits: ClassVar[dict[str, tuple[Limit, bool]]]
     """Setting to its limit, and whether it may be None instead."""
@@ -146,7 +146,7 @@ class Settings:
 
     @classmethod
     def from_dict(cls, values: Any) -> Self:
-        """Build from what `to_dict` gave; absent names keep their defaults.
+        """Build from the result of `to_dict`; absent names keep their defaults.
 
         Raises:
             InputError: a name that does not exist, or a value that cannot be used.
@@ -171,6 +171,6 @@ class Settings:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The nearest name that exists, as a question; empty where none is near."""
+    """A question that suggests the nearest known name; empty if none is near."""
     near = get_close_matches(name, known, n=1)
     return f"did you mean {near[0]!r}?" if near else ""

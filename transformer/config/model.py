@@ -23,8 +23,8 @@ class ModelConfig(Settings):
 
     topology: Annotated[str, OneOf(tuple(KINDS_OF))] = "encoder-decoder"
     """Which stacks there are: encoder-decoder; encoder-only, which predicts a token at each position of the
-    question; decoder-only, which goes on after the question and a separator. Sizes of a stack that is not
-    there have no meaning."""
+    question; decoder-only, which goes on after the question and a separator. Sizes of an absent stack have
+    no effect."""
     src_vocab_size: Annotated[int, Whole(5, 100_000)] = 30
     """Source tokens, special tokens included; a run takes it from its task."""
     tgt_vocab_size: Annotated[int, Whole(5, 100_000)] = 30
@@ -45,7 +45,7 @@ class ModelConfig(Settings):
     """Share of activations dropped in training, at the places that `dropout_on` names."""
     dropout_on: tuple[str, ...] = ("embedding", "attention_weights", "feed_forward", "residual")
     """Where dropout acts: embedding, attention_weights, feed_forward, residual, and encoder_attention: the
-    attention branch of the encoder, or of the one stack that there is."""
+    attention branch of the encoder, or of the only stack."""
     qkv_bias: bool = True
     """Whether the projections to queries, keys and values have a bias."""
     output_bias: bool = True
@@ -63,25 +63,25 @@ class ModelConfig(Settings):
     activation: Annotated[str, OneOf(("relu", "leaky_relu", "gelu"))] = "relu"
     """Between the two matrices of the feed-forward part: relu, leaky_relu or gelu."""
     embedding_scale: Annotated[str, OneOf(("none", "encoder", "both"))] = "both"
-    """Embeddings that are multiplied by sqrt(d_model): none, encoder (of two stacks the first) or both."""
+    """Embeddings that are multiplied by sqrt(d_model): none, encoder (the first stack only) or both."""
     positions: Annotated[str, OneOf(("sinusoid", "learned", "none"))] = "sinusoid"
-    """The positions: sinusoid (the paper), learned or none."""
+    """Position vectors: sinusoid (the paper), learned or none."""
     embedding_tables: Annotated[str, OneOf(("two", "one"))] = "two"
     """two: source and target have a table each; one: they share it (equal vocabularies needed)."""
     padding_row: bool = False
     """Whether [PAD]'s embedding is zero and stays so, in the table of the stack that writes."""
     causal_mask: bool | None = None
-    """Whether the self-attention of the stack that writes is kept from reading ahead; none: yes in a
-    decoder, no in an encoder that stands alone."""
+    """Whether the self-attention of the stack that writes is masked so that it cannot read ahead; None: yes
+    in a decoder, no in an encoder that stands alone."""
     padding_mask: bool = True
     """Whether attention to [PAD] is blocked."""
     mask_fill: Annotated[str, OneOf(("-inf", "-1e9"))] = "-inf"
     """What a blocked score becomes before the softmax: -inf or -1e9. They differ in a row that is
     blocked entirely: with -inf its weights are all zero here, with -1e9 they are all equal."""
     initialisation: Annotated[str, OneOf(("xavier", "pytorch", "normal"))] = "pytorch"
-    """First weights: xavier (uniform, every matrix), pytorch (its defaults) or normal (deviation 0.01)."""
+    """Initial weights: xavier (uniform, every matrix), pytorch (its defaults) or normal (deviation 0.01)."""
     embedding_std: Annotated[float | None, Number(0.0, 10.0, above=True)] = 0.02
-    """Deviation of the first token embeddings (quiet tokens let positions lead); none: as initialisation."""
+    """Standard deviation of initial token embeddings (small: positions dominate); None: `initialisation`."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -33,9 +33,9 @@ class RunConfig(Settings):
     recipe: str = "default"
     """Name of the recipe or preset that these settings began as."""
     published: bool = False
-    """Whether they began at that recipe's paper size and with its article's training."""
+    """Whether these settings began with that recipe's published size and training."""
     seed: Annotated[int, Whole(0, 2**32 - 1)] = 0
-    """Fixes the first weights, dropout and every batch."""
+    """Fixes the initial weights, dropout and every batch."""
     device: Annotated[str, OneOf(DEVICES)] = "auto"
     """auto (CUDA, else MPS, else CPU), cpu, cuda or mps."""
     threads: Annotated[int | None, Whole(1, 256)] = None
@@ -89,7 +89,7 @@ class RunConfig(Settings):
         return self.with_changes(**{name: value}, **d_ff)
 
     def sees_batches_of(self, other: RunConfig) -> bool:
-        """Whether a run with these settings trains on the same batches as one with the other ones."""
+        """Whether a run with these settings trains on the same batches as a run with `other`."""
         return not _OF_BATCHES & {*self.differences(other)}
 
     def differences(self, other: RunConfig) -> dict[str, tuple[Any, Any]]:

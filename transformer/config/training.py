@@ -1,4 +1,4 @@
-"""Settings of the training: the task, its examples, and how the weights move."""
+"""Settings of the training: the task, its examples, and the optimisation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_STEPS = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig(Settings):
-    """The task, its examples, and how the weights move."""
+    """The task, its examples, and the optimisation."""
 
     task: Annotated[str, OneOf(TASKS)] = "reverse"
     """The task: a name in `TASKS`."""
@@ -31,24 +31,24 @@ class TrainConfig(Settings):
     max_letters: Annotated[int, Whole(3, 40)] = 12
     """Longest training word (L); words up to 2 L may be asked, but nothing longer than L is learned."""
     shift: Annotated[int, Whole(1, 25)] = 3
-    """Of Caesar's cipher: how far on in the alphabet each letter is written."""
+    """Caesar cipher: number of places by which each letter moves in the alphabet."""
     patterns: tuple[str, ...] | None = None
-    """Kinds of sentences that a grammar makes; none: all that it has."""
+    """Kinds of sentences that a grammar makes; None: all kinds."""
     adjectives: Annotated[int, Whole(0, 4)] = 1
     """Most adjectives in a sentence of a grammar."""
     pairs: str | None = None
     """Digest of the user's own pairs, which the server holds as long as a run or a page needs them."""
     examples: Annotated[int | None, Whole(1, 1_000_000)] = None
-    """Size of a finite training set, seen again and again in other orders; none: an endless supply."""
+    """Size of a finite training set, repeated in a new order each epoch; None: an endless supply."""
     tokenizer: Annotated[str, OneOf(TOKENIZERS)] = "auto"
     """How text becomes tokens: characters, words, bpe, file (a tokenizer.json), or auto: words for
     sentences, characters otherwise, and for the user's own pairs whichever measurements favour."""
     tokenizer_file: str | None = None
     """Digest of that tokenizer.json, which the server holds as long as a run or a page needs it."""
     vocabulary: Annotated[int | None, Whole(10, 50_000)] = None
-    """Most tokens of each side, special ones included; none: all words that there are, 300 for bpe."""
+    """Most tokens of each side, special ones included; None: all words, 300 for bpe."""
     min_frequency: Annotated[int, Whole(1, 1000)] = 1
-    """A word that training has less often becomes [UNK]."""
+    """A word that occurs less often in the training data becomes [UNK]."""
     batch_size: Annotated[int, Whole(1, 4096)] = 64
     """Examples per step."""
     steps: Annotated[int, Whole(1, MOST_STEPS)] = 300
@@ -68,10 +68,10 @@ class TrainConfig(Settings):
     schedule: Annotated[str, OneOf(("linear", "cosine", "constant"))] = "linear"
     """After the warm-up: linear or cosine decay to zero with the planned steps, or constant."""
     clip: Annotated[float | None, Number(0.0, above=True)] = 1.0
-    """Largest Euclidean norm of the gradient; none: no clipping."""
+    """Largest Euclidean norm of the gradient; None: no clipping."""
     precision: Annotated[str, OneOf(PRECISIONS)] = "float32"
     """Of a training step's products: float32, or bfloat16 (half the memory, faster on most GPUs; weights,
-    norms of the gradient and whatever is looked at stay float32)."""
+    gradient norms and everything recorded stay float32)."""
     cuda_graphs: bool = False
     """Whether, on one CUDA GPU, a whole step is captured once and then replayed as one graph."""
     label_smoothing: Annotated[float, Number(0.0, 0.9)] = 0.0
@@ -79,14 +79,14 @@ class TrainConfig(Settings):
     evaluate_every: Annotated[int, Whole(1, MOST_STEPS)] = 25
     """Steps between two evaluations on held-out words."""
     goal: Annotated[float | None, Number(0.0, 1.0, above=True)] = None
-    """Stop as soon as this share of all held-out words is exact; none: run all planned steps."""
+    """Stop as soon as this share of all held-out words is exact; None: run all planned steps."""
     decoding: Annotated[str, OneOf(("greedy", "beam"))] = "greedy"
     """The decoding of outputs: greedy, or beam search."""
     beam_width: Annotated[int, Whole(1, 16)] = 4
     """Number of beams."""
     length_penalty: Annotated[float, Number(0.0, 2.0)] = 0.6
     """A beam's log-probability is divided by ((5 + length) / 6) to this power (Wu et al., 2016), so that
-    longer ones are not left behind; 0: not at all, and short ones are favoured."""
+    longer beams can win; 0: no penalty, which favours short beams."""
     tensorboard: bool = False
     """Whether curves also go to TensorBoard, into the run's folder."""
 

@@ -1,8 +1,8 @@
 """Beam search: several answers are written side by side, and the likeliest continuations are kept.
 
 At each step every open beam is continued by every token, and of all continuations of a question the `width`
-likeliest are kept. One that has written [EOS] is finished: it is not continued, and its place is filled one
-step later. With width 1 this is greedy decoding.
+likeliest are kept. A beam that has written [EOS] is finished: it is not continued, and its place is filled
+one step later. With width 1 this is greedy decoding.
 
 Finished beams have different lengths, and a longer one is less probable merely because it is longer. So they
 compete by their score, which divides the log-probability by a penalty that grows with the length n:
@@ -31,7 +31,7 @@ class Decoding:
     """The settings of a search; by default greedy."""
 
     width: int = 1
-    """Most beams of a question; one is greedy decoding."""
+    """Most beams of a question; 1 is greedy decoding."""
     length_penalty: float = 0.0
     """Exponent of the length penalty that divides the log-probabilities; 0: no penalty."""
 
@@ -56,19 +56,19 @@ class Level:
     """
 
     asked: Tensor
-    """(A,) which questions of the batch."""
+    """(A,) indices of these questions in the batch."""
     parents: Tensor
     """(A, W) the place, in the level before, of the beam that each continues."""
     tokens: Tensor
     """(A, W) its newest token."""
     log_probabilities: Tensor
-    """(A, W) float64, of that token after those before it."""
+    """(A, W) float64, of that token, given those before it."""
     totals: Tensor
     """(A, W) float64, their sums over the whole beam; -inf where a place is empty."""
     scores: Tensor
     """(A, W) float64."""
     ended: Tensor
-    """(A, W) bool, whether it is finished. Of an empty place it says nothing."""
+    """(A, W) bool, whether it is finished; meaningless where a place is empty."""
 
     @property
     def there(self) -> Tensor:
@@ -77,7 +77,7 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """The results of a search for B questions."""
 
     levels: tuple[Level, ...]
@@ -88,16 +88,18 @@ class Found:
 
 
 @torch.no_grad()
-def search(model: Transformer, batch: Batch, eos_id: int, max_tokens: int, decoding: Decoding) -> Found:
+def search(
+    model: Transformer, batch: Batch, eos_id: int, max_tokens: int, decoding: Decoding
+) -> SearchResult:
     """Beam search for each question of a batch, all at once.
 
-    A question is done when its best finished beam can no longer be overtaken, whatever its open ones may
-    become, or with `max_tokens`. An encoder alone writes each token without knowing the others: it has one
-    beam, that of greedy decoding, and can be asked one question here.
+    A question is done when no open beam can overtake its best finished beam any more, or after
+    `max_tokens`. An encoder alone writes each token without knowing the others: it has one
+    beam, that of greedy decoding, and the batch must then be one question.
 
     Args:
         model: in eval mode.
-        batch: of it `src` and `prompt` are read.
+        batch: only its `src` and `prompt` are read.
         max_tokens: most tokens to write, [EOS] included. An encoder alone writes as many as it has read.
     """
     device = model.to_logits.weight.device
@@ -109,27 +111,27 @@ def search(model: Transformer, batch: Batch, eos_id: int, max_tokens: int, decod
         most = room(model, prompt, max_tokens)
         next_logits = next_logits_of(model, src, prompt, most)
     asked = torch.arange(len(src))
-    totals = torch.zeros(len(src), 1, dtype=torch.float64)  # at first one beam each, of no tokens
+    totals = torch.zeros(len(src), 1, dtype=torch.float64)  # at first one empty beam each
     best = torch.full((len(src),), -torch.inf, dtype=torch.float64)
     winners = torch.zeros(len(src), 2, dtype=torch.long)
     newest = rows = None
     levels: list[Level] = []
     while len(levels) < most and len(asked):
         level = _continued(next_logits(newest, rows), asked, totals, eos_id, len(levels) + 1, decoding)
-        place = level.ended.long().argmax(dim=1)  # of beams of one length the first has the best score
+        place = level.ended.long().argmax(dim=1)  # of equally long beams, the first has the best score
         score = level.scores.masked_fill(~level.ended, -torch.inf).amax(dim=1)
         none_yet, better = best == -torch.inf, score > best
         winners[asked[none_yet], 0], winners[asked[none_yet], 1] = len(levels), 0
         winners[asked[better], 0], winners[asked[better], 1] = len(levels), place[better]
         best = torch.maximum(best, score)
         levels.append(level)
-        before = torch.arange(len(asked))[:, None] * totals.size(1) + level.parents  # (A, W), of the rows
+        before = torch.arange(len(asked))[:, None] * totals.size(1) + level.parents  # (A, W), row indices
         totals = level.totals.masked_fill(level.ended, -torch.inf)
-        # A beam can only lose probability from now on, and its score loses least where it ends last.
+        # A bound on future scores: totals can only fall, and a total scores highest at the greatest length.
         going = decoding.score(totals.amax(dim=1), most) > best
         rows, newest = before[going].flatten().to(device), level.tokens[going].flatten().to(device)
         asked, totals, best = asked[going], totals[going], best[going]
-    return Found(tuple(levels), winners)
+    return SearchResult(tuple(levels), winners)
 
 
 def _continued(
@@ -145,7 +147,7 @@ def _continued(
     each = logits.cpu().double().log_softmax(dim=-1)  # in float64 no two different logits become equal
     each = each.nan_to_num(nan=_IMPOSSIBLE, neginf=_IMPOSSIBLE).unflatten(0, totals.shape)  # (A, W, V)
     sums = (totals[:, :, None] + each).flatten(1)  # (A, W * V)
-    # Stable: of equal ones the better parent's comes first, then the lower token.
+    # Stable: of equal sums, the one with the better parent comes first, then the lower token id.
     found, places = sums.sort(dim=1, descending=True, stable=True)
     found, places = found[:, : decoding.width], places[:, : decoding.width]
     tokens = places % logits.size(1)

@@ -25,7 +25,7 @@ class Written:
     """Free-running outputs of a model. On the CPU."""
 
     tokens: Tensor
-    """(B, W) token ids, up to the [EOS] of each; [PAD] behind it."""
+    """(B, W) token ids, up to the [EOS] of each; [PAD] after it."""
     lengths: Tensor
     """(B,) tokens written, [EOS] included."""
     losses: Tensor | None = None
@@ -86,19 +86,19 @@ def _cut(tokens: Tensor, losses: Tensor | None, eos_id: int, limits: Tensor) -> 
 
 
 def next_logits_of(model: Transformer, src: Tensor, prompt: Tensor, max_tokens: int) -> NextLogits:
-    """Start after the prompts, with cached keys and values where the model supports them.
+    """Return a function for the next logits after the prompts, with a KV cache if the model supports it.
 
     Args:
         src: (B, S).
         prompt: (B, P).
-        max_tokens: most that will be written.
+        max_tokens: most tokens that will be written.
     """
     return (_with_cache if model.supports_kv_cache else _reading_anew)(model, src, prompt, max_tokens)
 
 
 def room(model: Transformer, prompt: Tensor, max_tokens: int) -> int:
-    """Tokens that may be written behind a prompt (B, P): no more than the model has positions."""
-    return min(max_tokens, model.config.max_len + 1 - prompt.size(1))  # the last one is not read
+    """Most tokens that may be written after a prompt (B, P): the model's positions limit them."""
+    return min(max_tokens, model.config.max_len + 1 - prompt.size(1))  # the last written token is not read
 
 
 def _with_cache(model: Transformer, src: Tensor, prompt: Tensor, max_tokens: int) -> NextLogits:
@@ -126,7 +126,7 @@ def _take(cache: KVCache, rows: Tensor) -> None:
 
 
 def _reading_anew(model: Transformer, src: Tensor, prompt: Tensor, max_tokens: int) -> NextLogits:
-    """The same, everything read again at each token: prompts may differ in length, rows may look ahead."""
+    """The next logits without a cache: prompts may differ in length, and rows may attend to later tokens."""
     memory = model.encode(src) if len(model.encoder) else None
     lengths = (prompt != PAD_ID).sum(dim=1)
     tgt = F.pad(prompt, (0, max_tokens), value=PAD_ID)

@@ -1,4 +1,4 @@
-"""Free-running outputs, decoded as the run is set, and whether they are right."""
+"""Free-running outputs, decoded as the run is configured, and whether they are right."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def write(
 
     Args:
         compare: whether to measure losses. They are always those of greedy outputs, so that the curves of two
-            runs mean the same.
+            runs are comparable.
     """
     if decoding.width == 1:
         return greedy(model, batch, eos_id, max_tokens, compare=compare)
@@ -47,12 +47,11 @@ class GenerationResult:
     real: Tensor
     """(B, A) bool, whether there is such a token: answers have different lengths."""
     exact: list[bool]
-    """Whether each output is right to the last token and stops; any answer that counts as right will do."""
+    """Whether each output is right to the last token and stops; any accepted answer counts."""
     outputs: list[str]
     """Each output as text."""
     loss: float | None
-    """Per token of the right answers, the model reading what it has written itself, always greedily
-    (free-running); None where it was not asked for."""
+    """Per token of the right answers, free-running and always greedy; None if it was not measured."""
 
 
 def spell(
@@ -63,11 +62,11 @@ def spell(
     losses: bool = False,
     decoding: Decoding = GREEDY,
 ) -> GenerationResult:
-    """Ask a model these words, free-running, and compare position by position. Draws nothing.
+    """Ask a model these words, free-running, and compare position by position. Uses no randomness.
 
     Args:
-        losses: whether to measure the loss too, for which writing goes on to the end of every answer.
-        decoding: how the outputs are looked for.
+        losses: whether to measure the loss too; then writing goes on to the end of every answer.
+        decoding: the settings of the search for the outputs.
     """
     batch = task.encode(words, filled=not model.masked("padding"))
     answers = torch.from_numpy(batch.answers)
@@ -85,6 +84,6 @@ def spell(
     ]
     tokens = F.pad(written.tokens, (0, answers.size(1) - written.tokens.size(1)), value=PAD_ID)
     right = (tokens == answers) & real
-    # By the text, as everywhere: an answer with a token that is not known cannot be written right.
+    # Texts are compared, as everywhere: an answer with an unknown token cannot be written right.
     exact = [ended and task.accepts(word, text) for word, (text, ended) in zip(words, texts, strict=True)]
     return GenerationResult(right, real, exact, [output for output, _ in texts], loss)

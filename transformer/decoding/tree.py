@@ -78,7 +78,7 @@ def _with_fates(tree: BeamTree) -> tuple[Hypothesis, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """One way to answer."""
+    """One answer that a search found."""
 
     text: str
     stopped: bool
@@ -87,7 +87,7 @@ class Candidate:
     """Whether it is right to the last token and stops; None where the answer is not known."""
     score: float
     probability: float
-    """Of all its tokens, one after the other."""
+    """The product of the probabilities of its tokens."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +95,7 @@ class Beams:
     """The beam search for one question."""
 
     step: int
-    """Of the snapshot that answers."""
+    """The step of the snapshot that answers."""
     question: Question
     width: int
     """Most beams; an encoder alone has one, whatever was asked for."""
@@ -104,13 +104,13 @@ class Beams:
     tokens: tuple[str, ...]
     """The token of each node of the tree, as it is shown."""
     outputs: tuple[Candidate, ...]
-    """All that have ended, the answer first; where none has, the answer alone, which is the likeliest."""
+    """All finished hypotheses, best score first; if none is finished, only the likeliest one."""
     greedy: Candidate
     """The greedy answer, with its score in this search."""
 
     @property
-    def found_more(self) -> bool:
-        """Whether the answer is another than greedy decoding's."""
+    def differs_from_greedy(self) -> bool:
+        """Whether the answer differs from that of greedy decoding."""
         return (self.outputs[0].text, self.outputs[0].stopped) != (self.greedy.text, self.greedy.stopped)
 
 
@@ -130,8 +130,8 @@ def beams_of(
         model: in eval mode.
         batch: the question alone.
         max_tokens: most tokens to write.
-        decoding: how it is searched; an encoder alone has one beam.
-        step: of the model.
+        decoding: the settings of the search; an encoder alone has one beam.
+        step: the step of the model.
     """
     eos_id = task.tgt_tokenizer.eos_id
     one = replace(decoding, width=1)

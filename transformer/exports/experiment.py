@@ -1,7 +1,7 @@
 """A small Transformer learns to write words backwards: banana -> ananab. Needs only PyTorch.
 
-This is an experiment of Headlight: its model, its training, its settings. Words, first weights and dropout
-come from other random streams than the app's, so from the first step on losses are similar, not equal bit
+This is an experiment of Headlight: its model, its training, its settings. Words, initial weights and
+dropout come from other random streams than the app's, so losses are similar to the app's, but not equal bit
 for bit. The parameters have the app's names: load_state_dict takes weights that the app trained.
 
 Shapes in the comments:  B words in a batch   D D_MODEL      S source length   T target length
@@ -18,10 +18,10 @@ import torch.nn.functional as F
 from torch import nn
 
 # ---- Settings, by the app's names: change one and run again ----
-RECIPE = "default"  # what these settings began as
+RECIPE = "default"  # the recipe that these settings began as
 SEED = 0
 THREADS = 1
-DEVICE = "auto"  # cpu, cuda, mps, or auto: the fastest that is here
+DEVICE = "auto"  # cpu, cuda, mps, or auto: the fastest available
 # The words
 MIN_LETTERS = 1
 MAX_LETTERS = 12
@@ -37,22 +37,22 @@ MAX_LEN = 26  # longest sequence, in tokens, that has a position
 QKV_BIAS = True
 OUTPUT_BIAS = True
 SCORE_SCALE = "sqrt_d_head"  # divides the scores: sqrt_d_head (the paper), sqrt_d_model (softer) or none
-CAUSAL_MASK = True  # no position reads ahead, where its answer stands
+CAUSAL_MASK = True  # no position attends to later ones, which hold its answer
 PADDING_MASK = True  # no position looks at [PAD]
 MASK_FILL = "-inf"  # the score of a masked cell: -inf or -1e9
 NORM = "layer"  # layer, or scalar: one gain and one bias for all features
 NORM_EPS = 1e-05  # keeps the norm from dividing by zero
-NORM_PLACEMENT = "pre"  # of what a branch reads: pre; of the sum: post; of what it adds: branch
+NORM_PLACEMENT = "pre"  # norm of a branch's input: pre; of the sum: post; of a branch's output: branch
 FINAL_NORM = True  # one more norm after each stack
 ACTIVATION = "relu"  # relu, leaky_relu or gelu
 POSITIONS = "sinusoid"  # sinusoid, learned or none
 EMBEDDING_SCALE = "both"  # where token vectors are multiplied by sqrt(D): both, encoder or none
 EMBEDDING_TABLES = "two"  # two, or one for source and target
 PADDING_ROW = False  # whether the vector of [PAD] is zero and stays so
-INITIALISATION = "pytorch"  # pytorch (its own), xavier or normal
-EMBEDDING_STD = 0.02  # deviation of the first token vectors; None: as INITIALISATION has it
+INITIALISATION = "pytorch"  # pytorch (its defaults), xavier or normal
+EMBEDDING_STD = 0.02  # standard deviation of the initial token vectors; None: as INITIALISATION
 DROPOUT = 0.0  # share of activations that is set to zero in training
-# The places where it acts: embedding, attention_weights, feed_forward, residual, encoder_attention
+# Where dropout acts: embedding, attention_weights, feed_forward, residual, encoder_attention
 DROPOUT_ON = ["embedding", "attention_weights", "feed_forward", "residual"]
 # The training
 BATCH_SIZE = 64
@@ -62,16 +62,16 @@ LEARNING_RATE = 0.005  # the highest
 BETAS = [0.9, 0.98]
 ADAM_EPS = 1e-09
 WEIGHT_DECAY = 0.01
-WARMUP_STEPS = 50  # how long the rate rises
-SCHEDULE = "linear"  # then it falls to zero: linear or cosine; or stays: constant
-CLIP = 1.0  # longest gradient; None: any
+WARMUP_STEPS = 50  # steps over which the rate rises
+SCHEDULE = "linear"  # after the warm-up: linear or cosine decay to zero, or constant
+CLIP = 1.0  # largest norm of the gradient; None: no clipping
 LABEL_SMOOTHING = 0.0  # share of the target that is spread over all tokens
 EVALUATE_EVERY = 25  # steps
 GOAL = None  # share of held-out words at which training ends early
 
 # ---- Words ----
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
-TOKENS = ["[PAD]", "[SOS]", "[EOS]", "[UNK]", *LETTERS]  # ids are places; [UNK] is never met here
+TOKENS = ["[PAD]", "[SOS]", "[EOS]", "[UNK]", *LETTERS]  # ids are indices; [UNK] does not occur here
 if TOPOLOGY == "decoder-only":
     TOKENS.append("[SEP]")
 PAD, SOS, EOS, SEP = 0, 1, 2, len(TOKENS) - 1
@@ -80,13 +80,13 @@ if DEVICE == "auto":
 
 
 def is_held_out(word):
-    """One word in ten is never trained on: its hash decides. Of 1 or 2 letters there are too few for that."""
+    """Whether a word is held out: its hash chooses one in ten, but none of the few with 1 or 2 letters."""
     digest = hashlib.blake2b(word.encode(), digest_size=8).digest()
     return len(word) >= 3 and int.from_bytes(digest, "big") % 10 == 0
 
 
 def draw_word(rng, shortest, held_out):
-    """Random letters; all lengths are equally likely."""
+    """A random word; all lengths are equally likely."""
     length = rng.randint(shortest, MAX_LETTERS)
     while True:
         word = "".join(rng.choices(LETTERS, k=length))
@@ -95,7 +95,7 @@ def draw_word(rng, shortest, held_out):
 
 
 def draw_batches(rng):
-    """Lists of training words without end; of a finite set, every word once in each epoch."""
+    """Endless batches of training words; a finite set comes once per epoch, each time in a new order."""
     if EXAMPLES is None:
         while True:
             yield [draw_word(rng, MIN_LETTERS, held_out=False) for _ in range(BATCH_SIZE)]
@@ -113,9 +113,9 @@ def padded(rows):
 
 
 def as_tensors(words):
-    """A batch: the inputs src (B, S) and tgt (B, T), and the labels (B, T); a label [PAD] asks for nothing.
+    """A batch: the inputs src (B, S) and tgt (B, T), and the labels (B, T); [PAD] labels do not count.
 
-    Of abc, an encoder alone reads no tgt, and a decoder alone no src:
+    For the word abc; an encoder alone has no tgt, and a decoder alone no src:
 
         encoder-decoder   src [SOS] a b c [EOS]   tgt [SOS] c b a              labels c b a [EOS]
         encoder-only      src [SOS] a b c [EOS]                                labels [PAD] c b a [EOS]
@@ -134,12 +134,12 @@ def as_tensors(words):
 
 # ---- Model ----
 def dropout(*places):
-    """Active where one of these places is in DROPOUT_ON."""
+    """Dropout that acts if one of these places is in DROPOUT_ON."""
     return nn.Dropout(DROPOUT if set(places) & set(DROPOUT_ON) else 0.0)
 
 
 class MultiHeadAttention(nn.Module):
-    """Each position asks with a query, offers itself with a key, and what it has to say is its value."""
+    """Each position compares its query with all keys, and takes a weighted mean of the values."""
 
     def __init__(self):
         super().__init__()
@@ -150,17 +150,17 @@ class MultiHeadAttention(nn.Module):
         self.dropout = dropout("attention_weights")
 
     def forward(self, x, memory, mask):
-        """x (B, Q, D) asks memory (B, S, D); the mask is True where a query may look at a key."""
+        """Let x (B, Q, D) attend to memory (B, S, D); the mask is True where a query may attend to a key."""
         projected = self.to_query(x), self.to_key(memory), self.to_value(memory)
         # Each head works on its own slice of the width: (B, Q, D) -> (B, Q, H, K) -> (B, H, Q, K)
         query, key, value = (y.unflatten(-1, (N_HEADS, -1)).transpose(1, 2) for y in projected)
-        # How well does each query match each key? Divided by sqrt(K), softmax starts soft.
+        # How well each query matches each key. The division by sqrt(K) keeps the softmax soft at first.
         width = {"sqrt_d_head": D_MODEL // N_HEADS, "sqrt_d_model": D_MODEL, "none": 1}[SCORE_SCALE]
         scores = query @ key.transpose(-2, -1) / math.sqrt(width)  # (B, H, Q, S)
         scores = scores.masked_fill(~mask, float(MASK_FILL))  # e^MASK_FILL = 0: no weight at all where masked
         weights = scores.softmax(dim=-1)  # (B, H, Q, S), each row sums to 1
-        self.weights = weights.detach()  # the maps of this pass, kept to be looked at
-        mixed = self.dropout(weights) @ value  # (B, H, Q, K), the values in these proportions
+        self.weights = weights.detach()  # the maps of this pass, kept to be shown
+        mixed = self.dropout(weights) @ value  # (B, H, Q, K), weighted means of the values
         return self.to_output(mixed.transpose(1, 2).flatten(2))  # heads side by side again: (B, Q, D)
 
 
@@ -178,7 +178,7 @@ class ScalarNorm(nn.Module):
 
 
 def norm():
-    """The norm of the settings; LayerNorm has a gain and a bias for each feature."""
+    """The norm that NORM names; LayerNorm has a gain and a bias for each feature."""
     return ScalarNorm() if NORM == "scalar" else nn.LayerNorm(D_MODEL, eps=NORM_EPS)
 
 
@@ -197,7 +197,7 @@ class FeedForward(nn.Module):
 
 
 class Residual(nn.Module):
-    """A branch adds to what flows past it; the settings say where the norm stands."""
+    """Adds the output of a branch to its input; NORM_PLACEMENT says where the norm is."""
 
     def __init__(self, *dropout_places):
         super().__init__()
@@ -241,14 +241,14 @@ class DecoderLayer(nn.Module):
 
 
 def sinusoids():
-    """A vector for each position, (MAX_LEN, D): pairs of features that turn, each slower than the last."""
+    """A vector for each position, (MAX_LEN, D): pairs of sine and cosine, each slower than the last."""
     position = torch.arange(MAX_LEN, dtype=torch.float64)[:, None]
     angle = position / 10_000 ** (torch.arange(0, D_MODEL, 2, dtype=torch.float64) / D_MODEL)
     return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)[:, :D_MODEL].float()
 
 
 def mask_for(tokens, causal):
-    """Who may look at whom among tokens (B, T), or from elsewhere at them: broadcastable to (B, H, Q, T)."""
+    """Where queries may attend to the keys of tokens (B, T): broadcastable to (B, H, Q, T)."""
     n = tokens.size(1)
     mask = torch.ones(1, 1, 1, n, dtype=torch.bool, device=DEVICE)
     if PADDING_MASK:
@@ -259,7 +259,7 @@ def mask_for(tokens, causal):
 
 
 def draw_first_weights(model, tables):
-    """PyTorch's own first weights stay, unless the settings name others."""
+    """Initialise the weights as the settings say; by default, those of PyTorch stay."""
     draw = {"xavier": nn.init.xavier_uniform_, "normal": lambda weight: nn.init.normal_(weight, std=0.01)}
     for module in model.modules():
         if INITIALISATION in draw and isinstance(module, (nn.Linear, nn.Embedding)):
@@ -284,7 +284,7 @@ class Transformer(nn.Module):
         elif POSITIONS == "learned":
             self.learned_positions = nn.Embedding(MAX_LEN, D_MODEL)
         self.dropout = dropout("embedding")
-        tables = []  # of token vectors, that of the stack that writes last
+        tables = []  # of token vectors; the stack that writes has the last one
         if TOPOLOGY != "decoder-only":
             self.src_embedding = nn.Embedding(len(TOKENS), D_MODEL)
             self.encoder = nn.ModuleList(SelfAttentionLayer() for _ in range(N_ENCODER_LAYERS))
@@ -301,7 +301,7 @@ class Transformer(nn.Module):
         draw_first_weights(self, tables)
 
     def embed(self, table, tokens, scaled):
-        """Token ids (B, T) to vectors (B, T, D) that know their positions."""
+        """Token ids (B, T) to vectors (B, T, D), with positions."""
         x = table(tokens) * (math.sqrt(D_MODEL) if scaled else 1.0)
         if POSITIONS == "sinusoid":
             x = x + self.positions[: tokens.size(1)]
@@ -329,7 +329,7 @@ class Transformer(nn.Module):
 
 # ---- Training ----
 def learning_rate(step):
-    """Rises from zero, then falls to zero with the last step, or stays."""
+    """The rate at a step: it rises from zero, then falls to zero with the last step, or stays constant."""
     warmup = min(WARMUP_STEPS, STEPS)
     if step <= warmup:
         return LEARNING_RATE * step / warmup
@@ -345,7 +345,7 @@ def train(model, batches):
     for step, words in enumerate(islice(batches, STEPS), start=1):
         model.train()
         src, tgt, labels = as_tensors(words)
-        logits = model(src, tgt)  # all places at once, each told the right letters before it
+        logits = model(src, tgt)  # all positions at once, each with the right letters before it
         loss = F.cross_entropy(
             logits.flatten(0, 1), labels.flatten(), ignore_index=PAD, label_smoothing=LABEL_SMOOTHING
         )
@@ -362,16 +362,16 @@ def train(model, batches):
 # ---- What was learned ----
 @torch.no_grad()
 def write(model, words):
-    """What the model writes by itself, (B, T), where there are labels: the most probable token each time."""
+    """The model's free-running output, (B, T), at the places of the labels: always the likeliest token."""
     model.eval()  # no dropout
     src, tgt, labels = as_tensors(words)
     if TOPOLOGY == "encoder-only":
         return model(src, tgt).argmax(dim=-1)  # all places at once
     rows, place = torch.arange(len(words), device=DEVICE), (labels != PAD).int().argmax(dim=1)  # (B,)
     known = torch.arange(tgt.size(1), device=DEVICE) <= place[:, None]
-    tgt = F.pad(tgt.masked_fill(~known, PAD), (0, 1))  # the right letters are taken away
+    tgt = F.pad(tgt.masked_fill(~known, PAD), (0, 1))  # the right letters are removed
     written = torch.full_like(labels, PAD)
-    for _ in range(max(map(len, words)) + 1):  # all is read anew for each token
+    for _ in range(max(map(len, words)) + 1):  # no cache: everything is read again for each token
         newest = model(src, tgt[:, : place.max() + 1])[rows, place].argmax(dim=-1)  # (B,)
         written[rows, place] = newest
         place = place + 1
@@ -387,7 +387,7 @@ def exact_share(model, words):
 
 
 def writing_attentions(model):
-    """Those that find the letter to write, one a layer; where there are two stacks, they look across."""
+    """The attention of each layer that reads the question: cross-attention if there are two stacks."""
     layers = model.encoder if TOPOLOGY == "encoder-only" else model.decoder
     return [layer.cross_attention if TOPOLOGY == "encoder-decoder" else layer.attention for layer in layers]
 

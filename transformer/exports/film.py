@@ -1,4 +1,4 @@
-"""A head learning, for a slide: an animated GIF, and a strip of a few steps side by side."""
+"""One head while it learns, for slides: an animated GIF, or a strip of a few steps side by side."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ MOST_FRAMES = 60
 FIRST_MS, EACH_MS, LAST_MS = 1500, 150, 3000
 """Milliseconds for the first frame, each further one, and the last one."""
 STRIP_STEPS = 7
-"""Maps side by side."""
+"""Number of maps in a strip."""
 EACH_MAP, LABELS, LEGEND = 300, 250, 250
 """Pixels for each map, for the labels of its rows, and for the legend beside all maps."""
 LARGEST_TYPE = 22.0
@@ -55,14 +55,14 @@ def film_gif(view: RunView, *, word: str, site: str, head: int) -> bytes:
     """One head for one word while it learns, as a GIF that repeats forever.
 
     Args:
-        word: one of the run's probes.
+        word: a tracked word of the run.
 
     Raises:
         InputError: nothing has been recorded of this word, or no font here has its letters.
     """
     frames, maps = _chosen(view, MOST_FRAMES, word, site, head)
     facts = [_facts(view, frame, word, site, head) for frame in frames]
-    facts_size = fitting_size(max(facts, key=len), 17, INSIDE)  # type stands still too
+    facts_size = fitting_size(max(facts, key=len), 17, INSIDE)  # one size for all frames
     figure, canvas = sheet(WIDTH, HEIGHT)
     axes = figure.add_subplot()
     size = _lay_out(figure, axes, maps)
@@ -85,7 +85,7 @@ def film_gif(view: RunView, *, word: str, site: str, head: int) -> bytes:
             _write(figure, 78, fact, facts_size),
             figure.add_artist(Rectangle((0, 0), share, 8 / HEIGHT, color=colors.TRAIN)),
         ]
-        if frame.interventions:  # so that it is not taken for a map of the whole model
+        if frame.interventions:  # marks the map as that of a changed model
             taken = frame.interventions.text()
             moving.append(_write(figure, 110, taken, fitting_size(taken, 16, INSIDE), color=colors.WRONG))
         _over(with_tokens, canvas, moving)
@@ -116,7 +116,7 @@ def _chosen(
 
 
 def _lay_out(figure: Figure, axes: Axes, maps: Sequence[Map]) -> float:
-    """Place the map and its legend where all maps have room; returns the size of the tokens' type."""
+    """Place the map and its legend so that all maps fit; returns the font size of the tokens."""
     rows = [max(labels, key=len) for labels in zip(*(shown.labels for shown in maps), strict=True)]
     columns = [max(tokens, key=len) for tokens in zip(*(shown.axes.columns for shown in maps), strict=True)]
     longest = replace(maps[0], axes=replace(maps[0].axes, rows=tuple(rows), columns=tuple(columns)), wrong={})
@@ -141,12 +141,12 @@ def _write(
 
 
 def _axes_of(shown: Map) -> str:
-    """What stands at the two axes."""
+    """The titles of the two axes."""
     return f"rows: {shown.axes.row_title} · columns: {shown.axes.column_title}"
 
 
 def _facts(view: RunView, frame: Frame, word: str, site: str, head: int) -> str:
-    """What the head does, and how far the run has come."""
+    """The role of the head, and the progress of the run."""
     facts = (
         frame.role(site, head),
         fed_with(frame.axes, probe_of(frame, word)[1]),
@@ -157,7 +157,7 @@ def _facts(view: RunView, frame: Frame, word: str, site: str, head: int) -> str:
 
 
 def _right(view: RunView, frame: Frame) -> str:
-    """Held-out examples right of those asked, at the newest evaluation."""
+    """How many of the held-out examples were right at the newest evaluation; empty for own models."""
     known = frame.evaluation
     if view.own is not None:
         return ""
@@ -166,7 +166,7 @@ def _right(view: RunView, frame: Frame) -> str:
 
 
 def _gif(images: Sequence[Image.Image]) -> bytes:
-    """The pictures one after the other, all in one palette, so that no colour flickers."""
+    """The pictures as a GIF, all with one palette, so that no colour flickers."""
     scale = SCALE(np.arange(SCALE.N))[:, :3]
     soft = np.linspace(0.0, 1.0, 24)[:, None]  # the edges of letters
     inks = [1 - soft * (1 - np.array(to_rgb(color))) for color in (INK, colors.WRONG)]
@@ -187,7 +187,7 @@ def filmstrip_png(view: RunView, *, word: str, site: str, head: int) -> bytes:
     """One head for one word at a few steps side by side, as one wide picture.
 
     Args:
-        word: one of the run's probes.
+        word: a tracked word of the run.
 
     Raises:
         InputError: nothing has been recorded of this word, or no font here has its letters.

@@ -46,7 +46,7 @@ def families() -> list[str]:
 @cache
 def _letters_of(family: str) -> frozenset[str]:
     """Every letter of a font; none where it is not on this machine."""
-    from matplotlib import font_manager  # slow to load, and words of a to z need none of it
+    from matplotlib import font_manager  # slow to import; words of a to z do not need it
 
     if family not in font_manager.get_font_names():
         return frozenset()

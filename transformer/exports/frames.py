@@ -12,7 +12,7 @@ from transformer.errors import InputError
 from transformer.figures.labels import MapAxes, wrong_predictions
 from transformer.insight.names import short_head_name
 from transformer.player.chunks import axes_of
-from transformer.recording.frame import Array, Frame, Probe
+from transformer.recording.frame import Array, Frame, RecordedWord
 from transformer.recording.view import RunView
 
 KIND_NAMES = {
@@ -35,7 +35,7 @@ def film_frames(view: RunView, most: int, word: str, *, moments: bool = True) ->
     """
     steps = view.frames.steps_of(word)
     if not steps:
-        known = ", ".join(probe.text for probe in view.frame.probes) if view.frame else ""
+        known = ", ".join(probe.text for probe in view.frame.words) if view.frame else ""
         advice = (
             f"choose one of its tracked words: {known}."
             if known
@@ -62,14 +62,14 @@ def _spread(n: int, count: int) -> list[int]:
     return [int(i) for i in np.linspace(0, n - 1, count).round()] if count else []
 
 
-def probe_of(frame: Frame, word: str) -> tuple[int, Probe]:
+def probe_of(frame: Frame, word: str) -> tuple[int, RecordedWord]:
     """Return the index of a tracked word in this frame, and its record."""
     row = frame.row_of(word)
-    return row, frame.probes[row]
+    return row, frame.words[row]
 
 
 def widest(frames: Sequence[Frame], word: str) -> Frame:
-    """Return the frame in which this word has the most tokens. Without a padding mask, [PAD] counts."""
+    """Return the frame where this word has the most target tokens. Without a padding mask, [PAD] counts."""
     return max(reversed(frames), key=lambda frame: len(probe_of(frame, word)[1].tgt_tokens))
 
 
@@ -96,7 +96,7 @@ class Map:
 
 
 def map_of(frame: Frame, word: str, site: str, head: int, like: Frame) -> Map:
-    """Return a map, padded to the size that it has in the frame `like`: the cells that are added are blocked.
+    """Return a map, padded to the size that it has in the frame `like`: added cells are blocked.
 
     If the right answer is not known, the labels are tokens of the model's own output, which may change from
     step to step.

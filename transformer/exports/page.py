@@ -43,8 +43,8 @@ MODULES = (
     "picture.js",
 )
 ROOM = 7_400_000
-"""Bytes of maps in a page, before they are packed: with plotly.js that is less than 12 MB. Beyond it the page
-has fewer steps."""
+"""Most bytes of maps in a page, before compression: with plotly.js, the page is below 12 MB. A longer run
+is shown with fewer steps."""
 PICTURES, ROOM_OF_PICTURES = 12, 2_500_000
 """Most steps whose whole forward pass a page holds, and most characters that these take."""
 TOGETHER = 64
@@ -55,9 +55,9 @@ def html_page(view: RunView, *, word: str, site: str, head: int) -> str:
     """The whole page, with the recorded frames, the player and plotly.js inside.
 
     Args:
-        word: the word shown first; the first recorded one where it has not been recorded.
-        site: of the head shown large first, with the other attentions of its kind.
-        head: its number, counted from 0.
+        word: the word shown first; if it has not been recorded, the first recorded one is shown.
+        site: the site of the head that is shown large first; all attentions of its kind are shown.
+        head: the number of that head, counted from 0.
 
     Raises:
         InputError: nothing has been recorded yet.
@@ -91,7 +91,7 @@ def race_page(views: Sequence[RunView], race: dict[str, Any], first: dict[str, A
         first: what is shown first: word, kind, pinned and step.
 
     Raises:
-        InputError: nothing has been recorded yet of one of them.
+        InputError: nothing has been recorded of one of the runs yet.
     """
     if any(view.frame is None for view in views):
         raise InputError("Nothing has been recorded yet; wait until the untrained models are shown.")
@@ -108,7 +108,7 @@ def race_page(views: Sequence[RunView], race: dict[str, Any], first: dict[str, A
 
 
 def _carried(shown: RunView) -> dict[str, Any]:
-    """What a page carries of one run: its index, and its chunks as text."""
+    """The data of one run in a page: its index, and its chunks as text."""
     return {
         "index": Index(shown.config).whole(shown),
         "chunks": {
@@ -142,23 +142,23 @@ def fitting(view: RunView, parts: int = 1) -> RunView:
     """The run with as many of its frames as a page has room for, thinned evenly; moments stay.
 
     Args:
-        parts: among how many runs the room is divided.
+        parts: number of runs that share the room.
     """
     frames = view.frames.thinned({moment.step for moment in view.moments}, ROOM // parts)
     records = [one for one in frames.records if not isinstance(one, Chunk)]
     chunks = [chunk for word in frames.words for chunk in together(frames.chunks_of(word), TOGETHER)]
     whole = Frames([*chunks, *records], numbers=view.metrics.at, aim=frames[-1].aim)
-    return replace(view, id="", frames=whole)  # anyone with the id can watch the run
+    return replace(view, id="", frames=whole)  # no id: anyone with the id can watch the run
 
 
 def pictures(view: RunView, word: str) -> dict[str, Any] | None:
-    """The forward passes of a word at some steps: the last, the first, those of moments, and between them.
+    """The forward passes of a word at some steps: the last, the first, near moments, and evenly spaced ones.
 
     Returns:
-        The word, and by step what `boxes.packed` makes, compressed, as text; None where there is no room, or
+        The word, and by step the compressed result of `boxes.packed` as text; None if there is no room, or
         the word cannot be asked.
     """
-    from transformer.anatomy.boxes import packed  # it brings torch
+    from transformer.anatomy.boxes import packed  # imports torch
     from transformer.anatomy.trace import trace
 
     known = {one.step: one for one in view.snapshots}
@@ -170,7 +170,7 @@ def pictures(view: RunView, word: str) -> dict[str, Any] | None:
     for step in (step for step in wanted if step is not None):
         try:
             passed = packed(trace(view.config, known[step], word), step, word=word, **LOOK)
-        except InputError:  # thinned since, or a word that only its recording knows
+        except InputError:  # weights thinned meanwhile, or a word that cannot be asked
             continue
         made = base64.b64encode(gzip.compress(passed, 9)).decode()
         size += len(made)
@@ -181,7 +181,7 @@ def pictures(view: RunView, word: str) -> dict[str, Any] | None:
 
 
 def modules() -> str:
-    """The player's modules as an import map of data: addresses."""
+    """The player's modules as an import map of data: URLs."""
     found = {}
     for name in MODULES:
         source = (_PLAYER / name).read_text(encoding="utf-8")

@@ -1,6 +1,6 @@
 """An experiment as one PyTorch script that a student reads, changes and runs without the app.
 
-The script is `experiment.py`, a program by itself; a run's settings are put in place of those at its top.
+The script is `experiment.py`, a program by itself; a run's settings replace those at its top.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _WRITTEN: dict[str, tuple[object, ...]] = {
     "decoding": ("greedy",),
     "tensorboard": (False,),
 }
-"""Settings of which the script has these values alone. Another is refused: to ignore it would be wrong."""
+"""Settings for which the script supports only these values; others are refused, never ignored."""
 
 
 def script(config: RunConfig) -> str:
-    """A Python file that trains the model of this configuration with PyTorch alone, and says what it learned.
+    """A Python file that trains the model of this configuration with PyTorch alone, and prints the results.
 
     Raises:
-        InputError: the script has no lines for one of the settings.
+        InputError: the script does not support one of the settings.
     """
     problem = script_problem(config)
     if problem is not None:
@@ -45,7 +45,7 @@ def script(config: RunConfig) -> str:
 
 
 def script_problem(config: RunConfig) -> str | None:
-    """Why there is no script of a configuration; None where there is one."""
+    """The reason why a configuration has no script; None if it has one."""
     if config.train.task != "reverse":
         return "The script supports the reversal only; choose that task."
     for name, written in _WRITTEN.items():
@@ -57,5 +57,5 @@ def script_problem(config: RunConfig) -> str | None:
 
 
 def _literal(value: object) -> str:
-    """A setting as Python source, which all JSON is but for three words; text cannot leave its quotes."""
+    """A setting as Python source: JSON, except true, false and null; text cannot leave its quotes."""
     return repr(value) if value is None or isinstance(value, bool) else json.dumps(value)

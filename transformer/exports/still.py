@@ -21,7 +21,7 @@ from transformer.exports.frames import Map
 from transformer.figures import colors
 
 DPI = 72
-"""A point of type is then a pixel."""
+"""At 72 dots per inch, a point is a pixel."""
 INK = "#1f2430"
 SCALE = LinearSegmentedColormap.from_list("weights", colors.VIRIDIS, N=180)
 """The colours of the app's maps, few enough for the palette of a GIF."""
@@ -30,21 +30,21 @@ BY_ROOT = PowerNorm(0.5, vmin=0.0, vmax=1.0)
 LOOKS = {
     FUTURE: (colors.CAUSAL, "//", "future"),
     PADDING: (colors.PADDING, "..", "padding"),
-    BY_HAND: (colors.TAKEN, "xx", "blocked"),
+    BY_HAND: (colors.BLOCKED_BY_HAND, "xx", "blocked"),
 }
 """Why a cell is blocked, to its colour, its marks and its name."""
 _GAP = 0.15
-"""Between a cell and its token, as a share of the cell."""
+"""Gap between a cell and its token, as a share of the cell."""
 
 
 def sheet(width: float, height: float) -> tuple[Figure, FigureCanvasAgg]:
-    """A white sheet of this many pixels."""
+    """An empty white figure of this size in pixels, with its canvas."""
     figure = Figure(figsize=(width / DPI, height / DPI), dpi=DPI)
     return figure, FigureCanvasAgg(figure)
 
 
 def type_of(size: float, color: str = INK) -> dict[str, Any]:
-    """How text is written; a dollar sign in a token begins no formula."""
+    """Matplotlib's properties of a text; a dollar sign in a token begins no formula."""
     return {"fontsize": size, "color": color, "family": families(), "parse_math": False}
 
 
@@ -52,7 +52,7 @@ def fitting_size(text: str, largest: float, width: float) -> float:
     """The largest font size up to `largest` at which the text is at most `width` pixels wide."""
     figure, canvas = sheet(1, 1)
     size = largest
-    for _ in range(2):  # small type is wider than its size implies: it is measured again
+    for _ in range(2):  # small type is relatively wider, so the text is measured again
         written = figure.text(0, 0, text, **type_of(size)).get_window_extent(canvas.get_renderer())
         size *= min(1.0, 0.97 * width / max(written.width, 1.0))
     return size
@@ -82,8 +82,8 @@ def draw_tokens(axes: Axes, shown: Map, size: float, *, rows: bool = True) -> li
     """Write the tokens before each row and under each column; returns all that was drawn.
 
     Args:
-        size: of the type.
-        rows: whether rows have their tokens.
+        size: the font size.
+        rows: whether to write the tokens of the rows.
     """
     drawn: list[Artist] = []
     for i, token in enumerate(shown.axes.columns):

@@ -11,14 +11,14 @@ from safetensors.numpy import save
 
 from transformer.config import RunConfig
 from transformer.player.pictures import listed
-from transformer.recording.frame import Array, Frame, Probe
+from transformer.recording.frame import Array, Frame, RecordedWord
 from transformer.recording.view import RunView
 
 FORMAT = 1
 """Version of the JSON that `frame_json` writes."""
 WEIGHTS_FORMAT = "headlight-weights-1"
 DIGITS = 4
-"""Of weights and scores; a recorded weight is not more exact."""
+"""Decimals of weights and scores; recorded weights are no more precise."""
 
 
 def curves_csv(view: RunView) -> str:
@@ -36,7 +36,7 @@ def frame_json(view: RunView, frame: Frame) -> str:
     blocked (if not, it is on the maps). BLEU and chrF, 0 to 100, are of the same evaluation as
     `held_out_words`; null where answers are not sentences. If the right answer of a word is not known,
     `answer` and `right` are null, and its maps run over the model's own output of the step `written_at`.
-    Outputs and scores are of the newest step at which they were made: `output_step` and `scored_step`.
+    Outputs and scores are of the newest step that measured them: `output_step` and `scored_step`.
     A word that was added after that step has no output: the fields about it are null.
     """
     known = frame.evaluation
@@ -68,12 +68,12 @@ def frame_json(view: RunView, frame: Frame) -> str:
             site: {name: listed(values, DIGITS) for name, values in scores.items()}
             for site, scores in frame.head_scores.items()
         },
-        "probes": [_probe(frame, row, probe) for row, probe in enumerate(frame.probes)],
+        "probes": [_probe(frame, row, probe) for row, probe in enumerate(frame.words)],
     }
     return json.dumps(document, allow_nan=False, ensure_ascii=False)
 
 
-def _probe(frame: Frame, row: int, probe: Probe) -> dict[str, Any]:
+def _probe(frame: Frame, row: int, probe: RecordedWord) -> dict[str, Any]:
     asked = probe.output_step is not None
     sides = dict.fromkeys(side for axes in frame.axes.values() for side in (axes.query, axes.key))
     return {

@@ -19,17 +19,17 @@ WIDE = 900.0
 """Approximate width of the figure in pixels."""
 READ, WRITTEN = 1.0, 0.0
 """Heights of the two rows."""
-NOTHING = "∅"
+UNALIGNED = "∅"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Aligned:
-    """A question and its answer in tokens, with the token that each comes from."""
+    """A question and its answer as tokens, with the links between them."""
 
     source: tuple[str, ...]
     target: tuple[str, ...]
     links: tuple[tuple[int, ...], ...]
-    """For each token of the target the tokens of the source."""
+    """For each token of the target, the indices of the source tokens that it comes from."""
 
 
 def alignment(pair: Aligned, *, title: str) -> Picture:
@@ -77,7 +77,7 @@ def alignment(pair: Aligned, *, title: str) -> Picture:
 
 
 def _places(source: Sequence[str], target: Sequence[str]) -> tuple[list[float], list[float], float]:
-    """The middles of the tokens of both rows, which are centred, and the longer one's width, in letters."""
+    """The centres of the tokens in the two rows, and the width of the longer row, all in letters."""
     rows, widths = [], []
     for tokens in (source, target):
         places, end = [], 0.0
@@ -96,8 +96,8 @@ def _places(source: Sequence[str], target: Sequence[str]) -> tuple[list[float], 
 
 
 def _link(below: float, above: float, is_link: bool) -> Part:
-    """The line between two tokens; unseen where neither comes from the other."""
-    look = {"color": colors.LOOKS, "width": 3}
+    """The line between two tokens; invisible if they are not linked."""
+    look = {"color": colors.ATTENTION_LINE, "width": 3}
     seen = {"layer": "below", "opacity": 0.9 if is_link else 0.0}
     return line((below, WRITTEN + 0.06), (above, READ - 0.06), look, **seen)
 
@@ -124,7 +124,7 @@ def _tokens(
 def _signs(places: Sequence[float], height: float, size: float) -> Part:
     """Signs beside tokens without a link, where a line would begin."""
     n = len(places)
-    return texts(places, [height] * n, [NOTHING] * n, max(12.0, 0.9 * size), mode="text", hoverinfo="skip")
+    return texts(places, [height] * n, [UNALIGNED] * n, max(12.0, 0.9 * size), mode="text", hoverinfo="skip")
 
 
 def _from(pair: Aligned, row: int) -> str:

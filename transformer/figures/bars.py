@@ -40,7 +40,7 @@ def next_token_bars(
     """Two panels of bars, the likeliest token on top.
 
     Args:
-        forced: (V,) probabilities of the next token after the right letters so far; None behind the last.
+        forced: (V,) probabilities of the next token after the right letters so far; None after the last one.
         free: (V,) those after the letters that the model wrote itself; None where its writing has ended.
         expected: id of the right next token, shown even where it is not among the highest; None where no
             answer is known.
@@ -122,7 +122,7 @@ def _spec(n: int, longest: int) -> str:
         layout[f"xaxis{suffix}"] = {
             "domain": [left + width_of_labels, left + 0.49],
             "anchor": f"y{suffix}",
-            "range": [0, 1.45],  # the number stands behind its bar
+            "range": [0, 1.45],  # room for the number after the bar
             "tickvals": [0, 0.5, 1],
             "tickformat": ".0%",
             "tickfont": {"size": 12},

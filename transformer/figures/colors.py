@@ -15,7 +15,7 @@ Smith, 2015)."""
 
 
 def mixed(low: str, high: str, share: float) -> str:
-    """The colour between two at a share of the way."""
+    """The colour at a share of the way from `low` to `high`."""
     ends = ([int(color[at : at + 2], 16) for at in (1, 3, 5)] for color in (low, high))
     return "rgb({},{},{})".format(*(round(a + share * (b - a)) for a, b in zip(*ends, strict=True)))
 
@@ -43,7 +43,7 @@ CAUSAL = "#8f959e"
 """A cell blocked because it lies in the future; hatched with a slash as well."""
 PADDING = "#d9825b"
 """A cell blocked because its column is padding; marked with a dot as well."""
-TAKEN = "#c9a6e8"
+BLOCKED_BY_HAND = "#c9a6e8"
 """A cell that is blocked by hand; crossed as well."""
 OFF = "#838b96"
 """The stripes over a head that is switched off."""
@@ -66,9 +66,9 @@ RIGHT = "#1a9e6f"
 WRONG = "#d1495b"
 MARKER = "#838b96"
 """The dotted line at the step that is looked at."""
-LOOKS = "#3d8fd1"
+ATTENTION_LINE = "#3d8fd1"
 """A line from a token to what it looks at, as opaque as its weight."""
-LIT = "#ee7d1e"
+HIGHLIGHT = "#ee7d1e"
 """The lines of the highlighted token, which differ from the others in width as well."""
 NAMED = ("#e0701a", "#0f9bd1", "#c65fa8")
 """The heads with the highest scores; distinct for colour-blind viewers, and from the grey of all others."""
@@ -76,7 +76,7 @@ SHARES = "Cividis"
 """The scale of shares that are right, from 0 to 1: as uniform and as safe for colour-blind viewers as the
 scale of weights, but not to be confused with it."""
 QUERY = "#2a7fd0"
-"""Queries, wherever they are drawn; like keys and values they are named too."""
+"""Queries, wherever they are drawn; like keys and values, they are labelled too."""
 KEY = "#d9730d"
 """Keys, wherever they are drawn."""
 VALUE = "#9a52d4"
@@ -103,7 +103,7 @@ BLOCKED = {
     axes.FUTURE: (CAUSAL, "╱", axes.REASONS[axes.FUTURE]),
     axes.PADDING: (PADDING, "•", axes.REASONS[axes.PADDING]),
     axes.BOTH: (PADDING, "╱•", axes.REASONS[axes.BOTH]),
-    axes.BY_HAND: (TAKEN, "✕", axes.REASONS[axes.BY_HAND]),
+    axes.BY_HAND: (BLOCKED_BY_HAND, "✕", axes.REASONS[axes.BY_HAND]),
 }
 """Code of a blocked cell to its colour, its mark and its name."""
 SCALES = {

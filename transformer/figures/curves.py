@@ -85,7 +85,7 @@ MARKER: Part = line(
 
 
 def marker_at(step: int | None) -> Part:
-    """What moves the marker to a step, or hides it: goes into Picture.layout."""
+    """Changes for `Picture.layout` that move the marker to a step, or hide it."""
     return {"shapes[0].visible": step is not None, "shapes[0].x0": step or 0, "shapes[0].x1": step or 0}
 
 
@@ -101,7 +101,7 @@ def step_axis(planned: int) -> Part:
 
 
 def panel_name(text: str, top: float, x: float = 1.0, anchor: str = "right top", size: int = 12) -> Part:
-    """What a panel shows; by default inside its upper right corner, where no curve begins or ends."""
+    """The name of a panel; by default inside its upper right corner, where no curve begins or ends."""
     return note(text, x, top, anchor, size=size, **PAPER)
 
 
@@ -137,7 +137,7 @@ def curves(
 
 
 def ghost(run: Series) -> dict[str, Array]:
-    """The arrays with which a run stands, grey, behind the curves of another."""
+    """The arrays that show a run in grey behind the curves of another."""
     steps, loss = thinned(run.steps, run.loss)
     return arrays_of([(steps, loss), *_measured(run.steps, run.exact)])
 
@@ -225,7 +225,7 @@ def _spec(planned: int, highest_loss: float, run_id: str, called: tuple[str, str
 
 
 def _curve(name: str, axis: str, color: str, width: float, *, dash: str = "solid", legend: str = "") -> Part:
-    """A curve of the loss or of a share; in the legend where it has a name for it."""
+    """A curve of the loss or of a share; `legend` is its name in the legend, or empty."""
     unit = "%{y:.1%}" if axis == "y2" else "%{y:.3f}"
     look = {"color": color, "width": width, "dash": dash}
     hover = f"{name}: {unit}<extra></extra>"

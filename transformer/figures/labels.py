@@ -1,4 +1,4 @@
-"""The labels of a map's axes: the tokens really attended to, and what each row reads and writes."""
+"""The labels of a map's axes: the tokens that the model attends to, and what each row reads and writes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class MapAxes:
         return len(self.rows), len(self.columns)
 
     def check(self, weights: Array) -> None:
-        """Raises ValueError where weights are not of these tokens."""
+        """Raise ValueError if the shape of the weights does not fit the tokens."""
         if weights.shape != self.shape:
             raise ValueError(f"weights has shape {weights.shape}, but the tokens need {self.shape}.")
 
@@ -75,7 +75,7 @@ def called(tokens: Sequence[str]) -> str:
 
 
 def wrong_predictions(axes: Axes, expected: Sequence[str], predicted: Sequence[str]) -> dict[int, str]:
-    """Rows of a map whose prediction is wrong, with what they would write; none where rows do not write."""
+    """Row to its predicted token, for rows that predict a wrong one; empty if the rows do not write."""
     if not axes.writes:
         return {}
     pairs = zip(expected, predicted, strict=True)

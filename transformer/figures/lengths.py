@@ -19,9 +19,9 @@ def length_histogram(
     """A bar for each length, of questions above and answers below, on one axis.
 
     Args:
-        questions: the length of each.
-        answers: the length of each.
-        unit: what is counted on either side, such as words or characters.
+        questions: the length of each question.
+        answers: the length of each answer.
+        unit: the units of questions and of answers, such as words or characters.
     """
     longest = max([*questions, *answers], default=1)
     counted = f"length: questions in {unit[0]}, answers in {unit[1]}"
@@ -58,7 +58,7 @@ def length_histogram(
 
 
 def _bars(side: str, lengths: Sequence[int], longest: int, unit: str, color: str, axis: str) -> Part:
-    """How many there are of each length."""
+    """The bars of one side: how many there are of each length."""
     counts = np.bincount(np.asarray(lengths, dtype=int), minlength=longest + 1)[1:]
     return {
         "type": "bar",

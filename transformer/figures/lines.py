@@ -1,4 +1,4 @@
-"""Attention as lines from each query token to the key tokens, as opaque as the weight."""
+"""Attention as lines from query tokens to key tokens; the opacity of a line is its weight."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from transformer.figures.parts import Part, line, note, texts, titled
 from transformer.figures.picture import Array, Picture, escaped
 
 LETTER = 0.026
-"""Share of the picture's width that one letter of a label needs where the picture is narrow."""
+"""Width of one letter of a label, as a share of the width of a narrow picture."""
 WIDEST = 0.34
-"""Share of the width that the labels of one side may take."""
+"""Maximum width of the labels on one side, as a share of the picture's width."""
 
 
 def line_view(weights: Array, axes: MapAxes, *, title: str, step: int, lit_row: int | None = None) -> Picture:
     """Queries (left) and keys (right), with a line for every cell of the map.
 
-    Shape row * columns + column is the line of that cell; "meta" in the layout holds both counts.
+    Shape row * n_columns + column is the line of cell (row, column); "meta" in the layout holds the size of
+    the map.
 
     Args:
         weights: (rows, columns) in [0, 1]; NaN where the mask blocks, which draws no line.
-        lit_row: row of the current token: its label is bold, its lines wider and of another colour.
+        lit_row: the row of the current token; its label is bold, its lines are wider and in another colour.
     """
     axes.check(weights)
     opacities = np.nan_to_num(weights.astype(float), nan=0.0).clip(0.0, 1.0).tolist()
@@ -39,9 +40,9 @@ def line_view(weights: Array, axes: MapAxes, *, title: str, step: int, lit_row: 
 
 def _look(row: int, lit_row: int | None) -> Part:
     if lit_row is None:
-        return {"color": colors.LOOKS, "width": 3}
+        return {"color": colors.ATTENTION_LINE, "width": 3}
     if row == lit_row:
-        return {"color": colors.LIT, "width": 5}
+        return {"color": colors.HIGHLIGHT, "width": 5}
     return {"color": colors.GHOST, "width": 1.5}
 
 
@@ -77,8 +78,8 @@ def _spec(axes: MapAxes, lit_row: int | None) -> str:
 
 
 def _tokens(x: int, labels: list[str], side: str, size: int) -> Part:
-    """Tokens below each other; their markers are large, for the pointer."""
+    """A column of tokens, with markers large enough to point at."""
     marker = {"size": 14, "color": colors.GHOST, "opacity": 0.35, "line": {"width": 0}}
     places = [x] * len(labels), range(len(labels))
-    # No text at the pointer: the live figure responds with the lines.
+    # No hover text: on hover, the live figure shows only the lines of the token.
     return texts(*places, labels, size, textposition=side, marker=marker, hoverinfo="none")

@@ -17,12 +17,12 @@ from transformer.figures.parts import BARE, ZERO_TO_ONE, Part, axis_title, frame
 from transformer.figures.picture import Array, Picture, escaped
 from transformer.insight.names import shortened
 
-MARKED = 7
-"""Letters of a wrong token beside its row."""
-BESIDE, OVER, TITLES = 46, 44, 36
+MAX_WRONG_TOKEN_LETTERS = 7
+"""Maximum length of a wrong token beside its row, in letters."""
+RIGHT_MARGIN, TOP_MARGIN, TITLES = 46, 44, 36
 """Pixels right of a map for wrong tokens, above it for title and legend, and below it for axis titles."""
 WIDEST = 150
-"""Pixels for labels of rows, at most."""
+"""Maximum length of an axis label, in pixels."""
 ABOVE: Part = {
     "orientation": "h",
     "xref": "container",
@@ -39,11 +39,11 @@ ABOVE: Part = {
 }
 """Where the legend of a large map stands: in its upper right corner, beside the title."""
 LEANING = -40
-"""Degrees by which the labels of columns are turned where they are crowded."""
+"""Angle of column labels that are too wide to be horizontal, in degrees."""
 GAP = 1
 """Cells between two tiles."""
-LOOKS_AT = "%{y} · looks at %{x}<br><b>%{z:.1%}</b><extra></extra>"
-"""What the pointer shows of a weight."""
+WEIGHT_HOVER = "%{y} · looks at %{x}<br><b>%{z:.1%}</b><extra></extra>"
+"""Hover text of a weight."""
 
 
 def large_map(
@@ -61,13 +61,13 @@ def large_map(
     Args:
         weights: (rows, columns) in [0, 1]; NaN where the mask blocks.
         wrong: maps each row that would write a wrong token at this step to that token.
-        lit_row: the row that matters now, in a frame.
+        lit_row: the current row, which gets a frame.
         off: whether the head is switched off.
     """
     axes.check(weights)
     marks = [""] * len(axes.rows)
     for row, token in (wrong or {}).items():
-        marks[row] = f"<b>✗</b> {escaped(shortened(token, MARKED))}"
+        marks[row] = f"<b>✗</b> {escaped(shortened(token, MAX_WRONG_TOKEN_LETTERS))}"
     return Picture(
         spec=_large_spec(axes, lit_row, _taken(weights, axes)),
         arrays={"0.z": weights},
@@ -79,10 +79,10 @@ def large_map(
 
 @lru_cache(maxsize=64)
 def player_spec(axes: MapAxes, taken: bool) -> str:
-    """The constant part of a large map, into which a player puts numbers.
+    """The constant part of a large map; a player adds the weights.
 
-    Trace 0 holds the weights. It is followed by the cells in the future, if the map is causal, by the cells
-    blocked by hand, if there are any, and by the legend.
+    Trace 0 holds the weights. The next traces are the future cells (if the map is causal), the cells blocked
+    by hand (if any), and the legend.
 
     Args:
         taken: whether there are cells blocked by hand.
@@ -98,7 +98,7 @@ def _large_spec(axes: MapAxes, lit_row: int | None, taken: tuple[tuple[int, int]
     n_rows, n_columns = axes.shape
     size = 15 if max(axes.shape) <= 14 else 11
     weights = {"type": "heatmap", **ZERO_TO_ONE, "xgap": 1, "ygap": 1, "hoverongaps": False}
-    data = [weights | {"hovertemplate": LOOKS_AT, "showscale": False}]
+    data = [weights | {"hovertemplate": WEIGHT_HOVER, "showscale": False}]
     if axes.causal:
         data.append(_blocked(~np.tri(*axes.shape, dtype=bool), FUTURE))
     if taken:
@@ -106,7 +106,8 @@ def _large_spec(axes: MapAxes, lit_row: int | None, taken: tuple[tuple[int, int]
         by_hand[tuple(np.array(taken).T)] = True
         data.append(_blocked(by_hand, BY_HAND))
     data.append(weight_bar(**ABOVE) | {"yaxis": "y2"})
-    lit = [] if lit_row is None else [frame((lit_row, lit_row), (0, n_columns - 1), colors.LIT, 4)]
+    right = RIGHT_MARGIN if axes.marked else 4
+    lit = [] if lit_row is None else [frame((lit_row, lit_row), (0, n_columns - 1), colors.HIGHLIGHT, 4)]
     rows = _token_axis([escaped(label) for label in axes.rows], size)
     columns, under = _column_axis(axes.columns, size)
     counted = axis_title(f"rows: {axes.row_title}<br>columns: {axes.column_title}", standoff=4, size=12)
@@ -114,10 +115,10 @@ def _large_spec(axes: MapAxes, lit_row: int | None, taken: tuple[tuple[int, int]
     layout = {
         "title": titled(),
         # Fixed for these tokens: a map never moves while its numbers change.
-        "margin": {"l": beside, "r": BESIDE if axes.marked else 4, "t": OVER, "b": under + TITLES},
+        "margin": {"l": beside, "r": right, "t": TOP_MARGIN, "b": under + TITLES},
         "xaxis": columns | {"title": counted},
         "yaxis": rows | {"range": [n_rows - 0.5, -0.5]},
-        # Wrong tokens have their own space beside the map: it does not move when they come and go.
+        # Wrong tokens have their own space: the map does not move when they appear or disappear.
         "yaxis2": BARE
         | {
             "overlaying": "y",
@@ -135,7 +136,7 @@ def _large_spec(axes: MapAxes, lit_row: int | None, taken: tuple[tuple[int, int]
 
 
 def _blocked(cells: Array, code: int) -> Part:
-    """Cells, (rows, columns) bool, that are blocked for one reason: in its colour and with its mark."""
+    """A trace of the cells, (rows, columns) bool, blocked for one reason, in its colour and with its mark."""
     color, mark, reason = colors.BLOCKED[code]
     return {
         "type": "heatmap",
@@ -153,7 +154,7 @@ def _blocked(cells: Array, code: int) -> Part:
 
 
 def _taken(weights: Array, axes: MapAxes) -> tuple[tuple[int, int], ...]:
-    """Cells that are blocked by hand: the causal mask leaves them open."""
+    """(row, column) of the cells blocked by hand: blocked, although the causal mask leaves them open."""
     taken = np.isnan(weights)
     if axes.causal:
         taken &= np.tri(*axes.shape, dtype=bool)
@@ -172,10 +173,10 @@ def map_strip(
     """All heads as tiles of one picture: a column of tiles per layer and a row per head.
 
     Args:
-        weights: of each layer (H, rows, columns) in [0, 1]; NaN where the mask blocks.
-        lit: of each layer whether each head has crossed the mirror threshold.
+        weights: for each layer, (H, rows, columns) in [0, 1]; NaN where the mask blocks.
+        lit: for each layer, whether each head has reached the mirror threshold.
         chosen: (layer, head) that is shown large.
-        off: (layer, head) of those that are switched off.
+        off: (layer, head) of each head that is switched off.
     """
     n_layers, n_heads = len(weights), len(weights[0])
     shape = axes.shape
@@ -212,13 +213,13 @@ def tile_place(head: int, layer: int, shape: tuple[int, int]) -> tuple[int, int]
 
 
 def _box(head: int, layer: int, shape: tuple[int, int]) -> tuple[float, float, float, float]:
-    """The rectangle (x0, x1, y0, y1) of the axes that a tile has; a map alone is the first of its tiles."""
+    """The rectangle (x0, x1, y0, y1) of a tile in axis coordinates; a large map is the tile (0, 0)."""
     y, x = tile_place(head, layer, shape)
     return x - 0.5, x + shape[1] - 0.5, y - 0.5, y + shape[0] - 0.5
 
 
 def tile_at(point: tuple[int, int], axes: MapAxes) -> tuple[int, int] | None:
-    """The (layer, head) whose tile has this cell (row, column); None between the tiles."""
+    """The (layer, head) whose tile contains this cell (row, column); None between the tiles."""
     n_rows, n_columns = axes.shape
     head, row = divmod(point[0], n_rows + GAP)
     layer, column = divmod(point[1], n_columns + GAP)
@@ -259,9 +260,9 @@ def strip_spec(axes: MapAxes, n_layers: int, n_heads: int, numbers: tuple[str, .
         "uirevision": json.dumps([axes.rows, axes.columns, layers, n_heads]),
     }
     cells = {"type": "heatmap", "hoverongaps": False, "showscale": False}
-    reasons = {"zmin": 0, "zmax": 1, "colorscale": [[0, colors.CAUSAL], [1, colors.TAKEN]]}
+    reasons = {"zmin": 0, "zmax": 1, "colorscale": [[0, colors.CAUSAL], [1, colors.BLOCKED_BY_HAND]]}
     data = [
-        cells | ZERO_TO_ONE | {"hovertemplate": LOOKS_AT},
+        cells | ZERO_TO_ONE | {"hovertemplate": WEIGHT_HOVER},
         cells | reasons | {"hovertemplate": "%{y} · may not look at %{x}<extra></extra>"},
     ]
     return json.dumps({"data": data, "layout": layout})
@@ -274,10 +275,10 @@ def _hidden(names: Sequence[str], ends: list[float]) -> Part:
 
 
 def _column_axis(tokens: Sequence[str], size: int) -> tuple[Part, int]:
-    """The axis of the columns: letters are upright; words and adjacent special tokens, which are wider, lean.
+    """The column axis: letters are horizontal; words and adjacent special tokens, being wider, are slanted.
 
     Returns:
-        The axis, and the pixels that its labels need.
+        The axis, and the height of its labels in pixels.
     """
     special = [len(token) > 2 and token.startswith("[") for token in tokens]
     words = any(len(token) > 2 and not one for token, one in zip(tokens, special, strict=True))
@@ -286,13 +287,13 @@ def _column_axis(tokens: Sequence[str], size: int) -> tuple[Part, int]:
         leaning = _token_axis([escaped(token) for token in tokens], size) | {"tickangle": LEANING}
         longest = min(WIDEST, max(_length(token, size) for token in tokens))
         return leaning, 12 + round(longest * math.sin(math.radians(-LEANING)))
-    small = "<span style='font-size:0.7em'>{}</span>"  # it may reach beyond its column, but not to a letter
+    small = "<span style='font-size:0.7em'>{}</span>"  # may extend beyond its column, but not into a letter
     known = zip(map(escaped, tokens), special, strict=True)
     return _token_axis([small.format(token) if one else token for token, one in known], size), size + 8
 
 
 def _length(label: str, size: int) -> int:
-    """Pixels that a label takes; Chinese letters are as wide as they are high."""
+    """Estimated width of a label in pixels; Chinese characters are as wide as they are high."""
     return math.ceil(size * sum(0.56 if letter < "\u2e80" else 1.0 for letter in label))
 
 
@@ -304,5 +305,5 @@ def _token_axis(labels: Sequence[str], size: int) -> Part:
         "tickfont": {"size": size},
         "tickangle": 0,
         "range": [-0.5, len(labels) - 0.5],
-        "ticklabeloverflow": "allow",  # Plotly would measure every label at every change
+        "ticklabeloverflow": "allow",  # otherwise Plotly measures every label at every change
     }

@@ -1,4 +1,4 @@
-"""The parts that several pictures are made of, as Plotly's own dictionaries."""
+"""Parts shared by several pictures, as Plotly dictionaries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Part = dict[str, Any]
 BARE: Part = {"showgrid": False, "showline": False, "zeroline": False, "ticks": ""}
 """An axis without lines of its own."""
 PAPER: Part = {"xref": "paper", "yref": "paper"}
-"""Places as shares of the picture's inside, and not on its axes."""
+"""Coordinates as shares of the plot area instead of axis values."""
 ZERO_TO_ONE: Part = {"zmin": 0.0, "zmax": 1.0, "colorscale": colors.WEIGHTS}
 
 
@@ -24,15 +24,15 @@ def titled(text: str = "", *, size: int = 16, pad: int = 18) -> Part:
 
 
 def axis_title(text: str, *, standoff: int, size: int = 13) -> Part:
-    """What an axis counts."""
+    """The title of an axis."""
     return {"text": text, "font": {"size": size}, "standoff": standoff}
 
 
 def note(text: str, x: float | None, y: float | None, anchor: str, *, size: int = 12, **more: Any) -> Part:
-    """A text without an arrow.
+    """An annotation without an arrow.
 
     Args:
-        anchor: which of its sides stand at x and y, such as "left bottom".
+        anchor: the sides of the text that are placed at x and y, such as "left bottom".
     """
     across, down = anchor.split()
     place = {"x": x, "y": y, "xanchor": across, "yanchor": down}
@@ -46,14 +46,14 @@ def line(start: tuple[float, float], end: tuple[float, float], look: Part, **mor
 
 
 def frame(rows: tuple[int, int], columns: tuple[int, int], color: str, width: int, **more: Any) -> Part:
-    """A rectangle around cells, from the first to the last row and column, these among them."""
+    """A rectangle around cells; `rows` and `columns` are (first, last), both inclusive."""
     across = {"x0": columns[0] - 0.5, "x1": columns[1] + 0.5}
     down = {"y0": rows[0] - 0.5, "y1": rows[1] + 0.5}
     return {"type": "rect", **across, **down, "line": {"color": color, "width": width}, **more}
 
 
 def texts(x: Sequence[float], y: Sequence[float], shown: Sequence[str], size: float, **more: Any) -> Part:
-    """A text at each point, with a marker that the pointer can find."""
+    """A text at each point, with a marker for hover."""
     points = {"x": list(x), "y": list(y), "text": list(shown)}
     font = {"textfont": {"size": size}, "cliponaxis": False}
     return {"type": "scatter", "mode": "markers+text", **points, **font, **more}
@@ -73,11 +73,11 @@ def share_bar(name: str) -> Part:
 
 
 def weight_bar(**place: Any) -> Part:
-    """The legend of the colours of weights, as an empty trace: the bar of a heatmap is linear in its numbers,
-    and would leave no room for the small ones.
+    """The colour bar of weights, as an empty trace: a heatmap's own bar is linear in the weights, and leaves
+    no room for small ones.
 
     Args:
-        place: what differs from `share_bar`.
+        place: properties that override those of `share_bar`.
     """
     ticks = {
         "tickvals": [math.sqrt(weight) for weight in colors.WEIGHT_TICKS],

@@ -1,4 +1,4 @@
-"""A picture: a Plotly figure whose changing arrays stand apart from everything that stays."""
+"""A picture: a Plotly figure whose changing arrays are kept apart from its constant part."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class Picture:
-    """What a live figure draws at one step, and what an ordinary one is made of."""
+    """A figure at one step: a live figure draws it in place, and `figure` converts it to plain Plotly."""
 
     spec: str
-    """JSON of {"data": [...], "layout": {...}}: all that stays the same while training moves the arrays."""
+    """JSON of {"data": [...], "layout": {...}}: all that stays the same while the arrays change."""
     arrays: Mapping[str, Array] = field(default_factory=dict)
     """"TRACE.ATTRIBUTE" (such as "0.z") to its numbers; NaN is a gap."""
     layout: Mapping[str, Any] = field(default_factory=dict)
@@ -25,10 +25,10 @@ class Picture:
     step: int = 0
     """The step that the picture shows."""
     hatched: tuple[tuple[float, float, float, float], ...] = ()
-    """Rectangles (x0, x1, y0, y1) of the axes that a page draws as switched off."""
+    """Rectangles (x0, x1, y0, y1) in axis coordinates, hatched to show that a head is switched off."""
 
     def figure(self) -> dict[str, Any]:
-        """The whole Plotly figure, for a page that does not move, an export or a test."""
+        """The whole Plotly figure, for a static page, an export or a test."""
         figure: dict[str, Any] = json.loads(self.spec)
         for name, values in self.arrays.items():
             trace, attribute = name.split(".")
@@ -41,7 +41,7 @@ class Picture:
 
 
 def escaped(text: str) -> str:
-    """A text as it is, for titles, labels and hover texts: Plotly reads tags and entities in them."""
+    """Escape a text for titles, labels and hover texts, where Plotly interprets tags and entities."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 

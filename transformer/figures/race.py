@@ -11,22 +11,22 @@ from transformer.figures.curves import AXIS, curve, panel_name
 from transformer.figures.maps import ABOVE
 from transformer.figures.parts import Part, share_bar
 
-_ENDS = 12
+_STOPS = 12
 """Stops of the scale on each side of zero."""
 _TICKS = (-1.0, -0.25, 0.0, 0.25, 1.0)
 _LEGEND = 0.4
 """Share of a map's width that its legend takes."""
 _END = 0.93
-"""Where a legend ends, in shares of the width: half of its last label stands behind it."""
+"""Right end of a legend, as a share of the width; half of its last label extends beyond it."""
 _BETWEEN = 0.1
 """Share of the width that lies between both panels of the curves."""
 
 
 def race_look() -> dict[str, Part]:
-    """How maps in a race look: the legend of weights, and the cells and the legend of right minus left.
+    """The style of maps in a race: the legend of weights, and the cells and the legend of right minus left.
 
-    Colours go by the root of the difference, as those of the weights do: blue where the left run has more,
-    orange where the right one has.
+    Colours follow the square root of the difference, as for weights: blue where the left run has more weight,
+    orange where the right run has more.
     """
     bar = (
         share_bar("")
@@ -39,7 +39,7 @@ def race_look() -> dict[str, Part]:
             "ticktext": [f"{100 * tick:+.0f}" if tick else "0" for tick in _TICKS[:-1]] + ["+100%"],
         }
     )
-    ticks = [weight for weight in colors.WEIGHT_TICKS if weight not in (0.01, 0.5)]  # there is room for few
+    ticks = [weight for weight in colors.WEIGHT_TICKS if weight not in (0.01, 0.5)]  # only a few fit
     return {
         "weights": {
             "tickvals": [math.sqrt(weight) for weight in ticks],
@@ -64,7 +64,7 @@ def race_look() -> dict[str, Part]:
 
 
 def _by_root() -> colors.Stops:
-    left, right = (colors.by_root((colors.NEUTRAL, end), _ENDS) for end in (colors.LEFT, colors.RIGHT_RUN))
+    left, right = (colors.by_root((colors.NEUTRAL, end), _STOPS) for end in (colors.LEFT, colors.RIGHT_RUN))
     return [((1 - at) / 2, color) for at, color in left[:0:-1]] + [
         ((1 + at) / 2, color) for at, color in right
     ]
@@ -78,7 +78,7 @@ def race_curves(examples: str | None) -> str:
     sets the ranges of both x axes and of the loss axis.
 
     Args:
-        examples: what examples of the task are called; None where only losses are known.
+        examples: the plural noun for the examples of the task; None if only losses are known.
     """
     looks = ((colors.LEFT, "left"), (colors.RIGHT_RUN, "right"))
     data = []
@@ -95,7 +95,7 @@ def race_curves(examples: str | None) -> str:
         "xaxis": axis | {"domain": [0, 0.5 - _BETWEEN / 2]},
         "xaxis2": axis | {"domain": [0.5 + _BETWEEN / 2, 1], "anchor": "y3"},
         "yaxis": dict(AXIS),
-        # No second axis: a style sheet hides the labels of that one, which are marks beside a map.
+        # Not yaxis2: a style sheet hides its labels, which are the marks beside a map.
         "yaxis3": AXIS
         | {"range": [-0.02, 1.04], "tickformat": ".0%", "tickvals": [0, 0.5, 1], "anchor": "x2"},
         "annotations": [

@@ -1,4 +1,4 @@
-"""One score of every head over the training, above the loss."""
+"""One score of every head during training, above the loss."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from transformer.figures.picture import Array, Picture
 from transformer.insight.scores import THRESHOLD
 
 LINE_OF_TEXT = 0.13
-"""Height of a line of text on the axis of the scores, where the picture is low."""
+"""Height of a line of text in a low picture, in units of the score axis."""
 SPLIT = (0.36, 0.44)
 """Where the panel of the loss ends and that of the scores begins."""
 
@@ -44,18 +44,18 @@ def score_curves(
     """The score of each head against the step; those that end highest are coloured and named.
 
     Args:
-        steps: (N,) at which the scores were taken.
+        steps: (N,) steps at which the scores were measured.
         scores: name of a head to its (N,) scores in [0, 1]; NaN where there is none.
-        loss_steps: (M,), as long as loss.
-        loss: (M,) of the training.
+        loss_steps: (M,) steps of the losses.
+        loss: (M,) training losses.
         planned: the last step of the plan; both axes end there.
         highest_loss: top of the loss axis.
         run_id: a zoom is kept as long as this stays the same.
-        marker: the step that is looked at.
+        marker: the step to mark; None hides the marker.
     """
     names = tuple(scores)
     last = {name: _last(scores[name]) for name in names}
-    best = sorted(names, key=lambda name: -last[name])[: len(colors.NAMED)]  # among equals the first
+    best = sorted(names, key=lambda name: -last[name])[: len(colors.NAMED)]  # of equals, the first
     lines = [(steps, scores[name]) for name in (*names, *best)]
     thin_steps, thin_loss = thinned(loss_steps, loss)
     layout = marker_at(marker)
@@ -74,13 +74,13 @@ def score_curves(
 
 
 def _last(values: Array) -> float:
-    """The last score that there is, or -1."""
+    """The last score that is not NaN; -1 if there is none."""
     known = values[~np.isnan(values)]
     return float(known[-1]) if len(known) else -1.0
 
 
 def _apart(heights: list[float], n_lines: list[int]) -> list[float]:
-    """Heights of the names: each at the end of its line, highest first, moved down to clear the one above.
+    """Heights of the names, highest first: each at the end of its curve, or lower to clear the one above.
 
     A name that would then be below the panel is moved up, and pushes up those above it.
     """
@@ -108,7 +108,7 @@ def _spec(names: tuple[str, ...], score_name: str, planned: int, highest_loss: f
         )
         for name in names
     ]
-    # Drawn upon the thin line of its head, which answers the pointer.
+    # Drawn over the thin line of the same head, which shows the hover text.
     data += [curve("", {"color": color, "width": 3}, None, hoverinfo="skip") for color in named]
     of_loss = "step %{x:,} · training loss: %{y:.3f}<extra></extra>"
     data.append(curve("training loss", {"color": colors.TRAIN, "width": 1.5}, of_loss, yaxis="y2"))

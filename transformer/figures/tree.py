@@ -13,11 +13,11 @@ from transformer.hypothesis import CHOSEN, FINISHED, KEPT, PRUNED, Hypothesis
 
 LOOKS: dict[str, Part] = {
     PRUNED: {"color": colors.GHOST, "width": 1.5, "dash": "dot"},
-    KEPT: {"color": colors.LOOKS, "width": 2.5, "dash": "solid"},
-    FINISHED: {"color": colors.LOOKS, "width": 2.5, "dash": "solid"},
-    CHOSEN: {"color": colors.LIT, "width": 5, "dash": "solid"},
+    KEPT: {"color": colors.ATTENTION_LINE, "width": 2.5, "dash": "solid"},
+    FINISHED: {"color": colors.ATTENTION_LINE, "width": 2.5, "dash": "solid"},
+    CHOSEN: {"color": colors.HIGHLIGHT, "width": 5, "dash": "solid"},
 }
-"""Lines of each outcome, which differ in width and dashes as well."""
+"""Line style of each outcome: styles differ in width and dashes, not only in colour."""
 TYPE: dict[str, Part] = {
     "plain": {},
     "faint": {"color": colors.MARKER},
@@ -25,21 +25,21 @@ TYPE: dict[str, Part] = {
 }
 MEANING = {PRUNED: "fell out of the beam", KEPT: "went on", FINISHED: "finished", CHOSEN: "the answer"}
 ROWS_WITH_SHARES = 6
-"""With no more rows than this there is room for probabilities under the tokens."""
+"""Maximum number of rows that leaves room for probabilities under the tokens."""
 START = "start"
 WIDE, TALL = 840, 240
-"""Pixels that the boxes of a small picture have, all together."""
+"""Width and height of all boxes of a small picture together, in pixels."""
 LARGEST, SMALLEST = 22, 8
-"""Type, in pixels of a small picture; it grows with the picture."""
+"""Limits of the type size in a small picture, in pixels; type grows with the picture."""
 
 
 def beam_tree(nodes: Sequence[Hypothesis], tokens: Sequence[str], *, title: str, step: int) -> Picture:
-    """Every beam of a search as a box with its newest token, joined to the one that it continues.
+    """Every beam of a search as a box with its newest token, joined to the beam that it continues.
 
     Args:
         nodes: parents before their children.
-        tokens: the newest token of each, as text.
-        step: of the model that writes.
+        tokens: the newest token of each node, as text.
+        step: the step of the model that writes.
     """
     if len(tokens) != len(nodes):
         raise ValueError(f"There are {len(tokens)} tokens, but {len(nodes)} nodes.")
@@ -56,7 +56,7 @@ def beam_tree(nodes: Sequence[Hypothesis], tokens: Sequence[str], *, title: str,
         for look in TYPE
     ]
     start = texts([0], [1], [START], min(size, 14), mode="text", hoverinfo="skip", showlegend=False)
-    data += [start, _sign()]
+    data += [start, _legend_entry()]
     boxes = [_box(node.step, node.rank, half, node.fate, node.ended) for node in nodes]
     layout = {
         "title": titled(title),
@@ -120,7 +120,7 @@ def _edges(nodes: Sequence[Hypothesis], fates: tuple[str, ...], half: float) -> 
 def _labels(
     nodes: Sequence[Hypothesis], tokens: Sequence[str], of: list[int], look: str, size: int, shares: bool
 ) -> Part:
-    """The tokens of these nodes, in one of the types."""
+    """The tokens of the nodes `of`, in one text style, `look`."""
     shown, hovers = [], []
     for i in of:
         node, token = nodes[i], escaped(tokens[i])
@@ -136,7 +136,7 @@ def _labels(
     places = [nodes[i].step for i in of], [nodes[i].rank for i in of]
     trace = texts(*places, shown, size, textposition="middle center", hoverinfo="text", hovertext=hovers)
     trace["textfont"] |= TYPE[look]
-    return trace | {"marker": {"size": 28, "opacity": 0}, "showlegend": False}  # for the pointer
+    return trace | {"marker": {"size": 28, "opacity": 0}, "showlegend": False}  # invisible, for hover
 
 
 def _so_far(nodes: Sequence[Hypothesis], tokens: Sequence[str], i: int | None) -> list[str]:
@@ -163,8 +163,8 @@ def _box(x: int, y: int, half: float, fate: str, ended: bool) -> Part:
     }
 
 
-def _sign() -> Part:
-    """What a filled box is, in the legend."""
+def _legend_entry() -> Part:
+    """The legend entry of a filled box."""
     return {
         "type": "scatter",
         "mode": "markers",

@@ -1,4 +1,4 @@
-"""Finding the moments of a run: the steps worth jumping to."""
+"""Finds the moments of a run: the steps worth jumping to."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from transformer.insight.scores import FOCUS, ROLES, THRESHOLD, Array, badge
 TURNED, ACCURACY, DROP, INTERVENTION = "turned", "accuracy", "drop", "intervention"
 
 LEVEL_STEPS = 10
-"""Steps whose median is the level of the loss: one bad batch does not move it."""
+"""Number of losses whose median is the level of the loss: a single bad batch does not change it."""
 DROP_STEPS = 40
 """Steps over which a drop is measured, from the level at their beginning to that at their end."""
 DROP_SHARE = 0.35
@@ -24,9 +24,9 @@ DROP_ENDS_SHARE = DROP_SHARE / 2
 BETWEEN_DROPS = 25
 """Least number of steps from one drop to the next."""
 MAX_ROLES = 30
-"""Most heads of a model of the user's own that become moments: there may be hundreds."""
+"""Maximum number of heads of an own model that become moments: it may have hundreds of heads."""
 MAX_DROPS = 5
-"""Most drops of one run."""
+"""Maximum number of drops in one run."""
 
 
 @dataclass(frozen=True)
@@ -48,14 +48,14 @@ class Moment:
 
 
 class Moments:
-    """Finds the moments of one run while it trains; for the run's own thread alone.
+    """Finds the moments of one run while it trains; to be used only by the thread of the run.
 
-    Methods that look for moments return those that were not found before.
+    Methods that look for moments return only new ones.
     """
 
     def __init__(self) -> None:
         self.found: tuple[Moment, ...] = ()
-        """All so far, in order of step. Replaced and never changed, so that other threads may read it."""
+        """All so far, ordered by step. Replaced and never mutated, so that other threads can read it."""
         self._below: set[tuple[str, int]] = set()
         """Heads that have been seen below the threshold."""
         self._n_losses = 0
@@ -81,13 +81,13 @@ class Moments:
     ) -> tuple[Moment, ...]:
         """Find heads whose score reached the threshold after being below it, each once.
 
-        A head at the threshold when it is first seen (the run began with trained weights) has not turned.
+        A head that is at the threshold from the start (of a run with trained weights) does not count.
 
         Args:
-            scores: site where the answer reads the question to (H,) scores of the aim at this step.
+            scores: for each site where the answer reads the question, (H,) scores of the aim at this step.
             aim: the name of the score, a key of `AIMS`.
-            located: returns the step, at most this one, at which a head reached the threshold; by default
-                this one.
+            located: called with (site, head); returns the step, at most `step`, at which the head reached the
+                threshold. By default, this is `step`.
         """
         turned = {(moment.site, moment.head) for moment in self._of_kind(TURNED)}
         new = []
@@ -105,7 +105,7 @@ class Moments:
         """Find heads of an own model that took a role or came into focus, each once.
 
         Args:
-            scores: site to the name of a score to (H,) values at this step.
+            scores: for each site, the name of a score to (H,) values at this step.
         """
         turned = {(moment.site, moment.head) for moment in self._of_kind(TURNED)}
         new = []
@@ -122,10 +122,10 @@ class Moments:
         return self._add(new[: max(0, MAX_ROLES - len(turned))])
 
     def accuracy(self, marks: Mapping[str, int], noun: str = "words") -> tuple[Moment, ...]:
-        """Find the shares of held-out examples right that were reached.
+        """Find the levels of held-out accuracy that have been reached.
 
         Args:
-            marks: share, as text such as "0.5", to the step at which it was first reached.
+            marks: accuracy, as text such as "0.5", to the step at which it was first reached.
             noun: plural noun for the examples.
         """
         return self._add(
@@ -156,7 +156,7 @@ class Moments:
         return self._add(new)
 
     def intervention(self, step: int, text: str) -> tuple[Moment, ...]:
-        """Note a change in mid-run, described by the text."""
+        """Add a change of the run during training; `text` describes the change."""
         return self._add([Moment(step, INTERVENTION, text)])
 
     def _of_kind(self, kind: str) -> list[Moment]:

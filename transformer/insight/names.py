@@ -1,4 +1,4 @@
-"""Words on the screen: names of tasks, attentions and heads, counted from 1, and what heads are to do."""
+"""Words on the screen: names of examples, attentions and heads (counted from 1), and the goals of heads."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def parts_of(task: str) -> str:
 
 
 def shortened(text: str, most: int = 24) -> str:
-    """A text, shortened to a length."""
+    """Shorten a text to at most `most` characters, with an ellipsis."""
     return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
 
 
 _OURS = re.compile(r"(encoder|decoder)\.\d+(\.(self|cross))?")
-"""Attentions of this package's Transformer; those of a model of the user's own keep their names."""
+"""Sites of this package's Transformer; the attentions of an own model keep the names of their modules."""
 
 
 def is_ours(site: str) -> bool:
@@ -34,7 +34,7 @@ def is_ours(site: str) -> bool:
 
 
 def without_prefix(site: str, sites: Iterable[str]) -> str:
-    """The name of a module without the prefix that all `sites` share; a number keeps the name before it."""
+    """The name of a module without the prefix that all `sites` share; a number keeps its "layers."."""
     if is_ours(site):
         return site
     *parents, _ = zip(*(one.split(".") for one in sites), strict=False)
@@ -44,7 +44,7 @@ def without_prefix(site: str, sites: Iterable[str]) -> str:
 
 
 def layer_number(site: str) -> str:
-    """The numbers in the name of a module, as they are there: "1" of decoder.layers.1.self_attn."""
+    """The numbers in the name of a module, joined by dots: "1" for decoder.layers.1.self_attn."""
     return ".".join(re.findall(r"\d+", site.partition("#")[0])) or "–"
 
 
@@ -86,9 +86,9 @@ class Aim:
     title: str
     """Title of the scores of all heads."""
     turned: str
-    """Said of a head whose score has reached the threshold."""
+    """What a head has done once its score has reached the threshold, in words."""
     does: str
-    """Said of what such a head does."""
+    """What such a head does, in words."""
 
 
 AIMS = {
@@ -111,4 +111,4 @@ AIMS = {
         does="attends to one token in each row",
     ),
 }
-"""By the score that a task aims at: the mirrored letter, the alignment or, where none is known, any token."""
+"""Score to its aim: the mirrored letter, the alignment or, where no alignment is known, any token."""

@@ -1,4 +1,4 @@
-"""One head's map of one word, in a sentence."""
+"""Describes one head's map of one word in a sentence."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def narrate(
     Args:
         weights: (Q, K) of one head; NaN where the mask blocks.
         kind: encoder, decoder (its self-attention), cross or sequence.
-        rows: the Q query tokens; of a decoder, its inputs, each of which predicts the next token.
+        rows: the Q query tokens; for a decoder, its inputs, each of which predicts the next token.
         columns: the K key tokens.
         n_letters: number of letters of the word, or of its tokens.
         n_answer: number of tokens of the answer, where it can differ from `n_letters`; the sentence then
             says "token" instead of "letter".
         links: the gold alignment, where the sentence should name aligned tokens: for each token of the
             answer, the columns that it needs.
-        row: the row to describe; by default, the first with the highest weight among those of letters.
+        row: the row to describe; by default, the first letter row with the highest weight.
     """
     if row is None:
         first = first_row(kind, n_letters)

@@ -15,13 +15,13 @@ def pooled(maps: Array, how: str) -> Array:
     Args:
         how: mean or max over the heads. Only the mean's rows still sum to 1.
     """
-    weights = np.nan_to_num(maps)  # what one head may not look at, the others may
+    weights = np.nan_to_num(maps)  # a cell that is blocked in one head may be open in others
     one = weights.mean(axis=0) if how == "mean" else weights.max(axis=0)
     return np.where(np.isnan(maps).all(axis=0), np.float32("nan"), one)
 
 
 def rollout(maps: Mapping[str, Array]) -> dict[str, Array]:
-    """Attention rollout (Abnar and Zuidema 2020, section 3), carried on through the decoder.
+    """Attention rollout (Abnar and Zuidema 2020, section 3), extended to the decoder.
 
     After each attention, a position is assumed to hold one half of what it held before (the residual stream)
     and one half of what it has looked at, averaged over the heads. Values and feed-forward layers are
@@ -30,8 +30,8 @@ def rollout(maps: Mapping[str, Array]) -> dict[str, Array]:
     mixes the rows of both, and its cross-attention replaces half of them by the encoder's final rows.
 
     Args:
-        maps: every attention of the model on one word, `encoder.0`, `decoder.0.self`, `decoder.0.cross`, ...
-            to (H, Q, K); NaN where the mask blocks.
+        maps: every site of the model, `encoder.0`, `decoder.0.self`, `decoder.0.cross`, ..., to its weights
+            on one word, (H, Q, K); NaN where the mask blocks.
 
     Returns:
         For two stacks: "encoder", (S, S): the share of each source token in each source position. "cross",

@@ -29,8 +29,8 @@ FOCUS = "focus"
 THRESHOLD = 0.5
 """A head has a role from this score on; below it there is no clear pattern."""
 CLEARLY_AHEAD = 0.1
-"""Lead in score that another head needs before the large map changes to it; a third of that head's score is
-enough where that is less, since all scores are small early in training."""
+"""Lead in score at which the large map changes to another head. If less, a third of that head's score is
+enough, since all scores are small early in training."""
 
 
 def first_row(kind: str, n_letters: int) -> int:
@@ -42,9 +42,9 @@ def gold_cells(kind: str, n_letters: int, links: Links) -> list[tuple[int, int]]
     """Row and column of every cell of the gold alignment.
 
     Args:
-        kind: encoder (of an encoder alone, which writes), cross or sequence.
+        kind: encoder (of an encoder-only model, where it writes), cross or sequence.
         n_letters: tokens of the question.
-        links: of each token of the answer, the columns that it needs.
+        links: for each token of the answer, the columns that it needs.
     """
     first = first_row(kind, n_letters)
     return [(first + i, column) for i, columns in enumerate(links) for column in columns]
@@ -127,7 +127,7 @@ def _places(
             for row, column in cells[role]:
                 roles[b, row, column, r] = 1
         for i, (row, _) in enumerate(cells["first"]):
-            # Letters that the row may attend to: those up to its own in a causal encoder or decoder, or all.
+            # Letters that the row may attend to: up to its own in a causal encoder or decoder, otherwise all.
             n = len(cells["first"]) if kind == "decoder" else lengths[b]
             letters[b, row, 1 : 1 + (i + 1 if causal and kind in ("encoder", "decoder") else n)] = 1
     of_word, at_row = np.nonzero(letters.any(axis=-1))
@@ -154,7 +154,7 @@ def head_scores(
         weights: (B, H, Q, K) of one attention, teacher-forced on the right answers.
         kind: encoder, decoder (its self-attention), cross or sequence (question, [SEP] and answer in one).
         lengths: letters (or tokens) of each of the B words, at least 3 where they are letters.
-        causal: whether rows may not look at later columns; by default so in a decoder's self-attention.
+        causal: whether later columns are blocked; by default only in a decoder's self-attention.
         answers: tokens of each answer, where these may differ from the lengths.
         links: the gold alignment of each word: for each token of its answer, the columns that it needs.
 

@@ -1,9 +1,9 @@
-"""Multi-head attention and its masks: a fused path for training, an explicit one for looking at the weights.
+"""Multi-head attention and its masks: a fused path for training, an explicit path to record the weights.
 
 Shape letters, used in every comment of this package:
 
     B  sequences in the batch      D  d_model, width of the residual stream
-    S  source length               H  attention heads
+    S  source or key length        H  attention heads
     T  target length               K  d_head = D // H
     Q  query length (S or T)       V  vocabulary size
 """
@@ -24,7 +24,7 @@ from transformer.model.packing import REGISTER, Packed, Packing
 
 
 def causal_mask(length: int, device: torch.device | None = None) -> Tensor:
-    """Row i may look at columns 0..i, so that no position reads what it is to write.
+    """Let row i attend to columns 0..i, so that no position reads the token that it should write.
 
     "Attention Is All You Need" (Vaswani et al., 2017), section 3.2.3.
 
@@ -35,7 +35,7 @@ def causal_mask(length: int, device: torch.device | None = None) -> Tensor:
 
 
 def padding_mask(tokens: Tensor, pad_id: int) -> Tensor:
-    """Every row may look at every column that is a real token.
+    """Let every row attend to every real token.
 
     Args:
         tokens: (B, S) token ids.
@@ -55,20 +55,20 @@ def masked_softmax(scores: Tensor, mask: Tensor | None, fill: str = "-inf") -> T
     """Weights of each row, (B, H, Q, S) like the scores; exactly 0 where the mask is False.
 
     Args:
-        scores: used up where no gradient is asked for.
+        scores: overwritten if gradients are disabled.
         mask: broadcastable to the scores, True where attention is allowed; None allows everything.
-        fill: what stands for a blocked score. They differ only in a row in which nothing is allowed: with
-            "-inf" it is all zeros, with "-1e9" all the same.
+        fill: the value of blocked scores, "-inf" or "-1e9". They differ only in a row without an allowed
+            cell: its weights are all zeros with "-inf", and uniform with "-1e9".
     """
     if mask is None:
         return softmax(scores)
-    # A row with nothing allowed would be 0/0 with -inf, in the gradient too; so it is made harmless
-    # with the lowest finite number, and what is not allowed is then set to zero.
+    # With -inf, a row without an allowed cell would be 0/0, in the gradient too. So the lowest finite
+    # number fills blocked cells, and their weights are then set to zero.
     lowest = -1e9 if fill == "-1e9" else torch.finfo(scores.dtype).min
     if torch.is_grad_enabled():
         weights = softmax(scores.masked_fill(~mask, lowest))
         return weights if fill == "-1e9" else weights.masked_fill(~mask, 0.0)
-    # The same numbers, in place, by multiplying and adding, which is twice as fast as filling.
+    # The same result in place: multiplying and adding is twice as fast as filling.
     open_ = mask.to(scores.dtype)
     weights = softmax(scores.mul_(open_).add_((1.0 - open_) * lowest))
     return weights if fill == "-1e9" else weights.mul_(open_)
@@ -91,7 +91,7 @@ def attend(
     dropout: Dropout | None = None,
     fill: str = "-inf",
 ) -> tuple[Tensor, Tensor]:
-    """Mix the values, weighting each by how well its key matches the query: every number on the way is there.
+    """Scaled dot-product attention in separate operations, which returns the weights too.
 
     Equation 1 of "Attention Is All You Need" (Vaswani et al., 2017).
 
@@ -100,14 +100,14 @@ def attend(
         key: (B, H, S, K).
         value: (B, H, S, K).
         mask: broadcastable to (B, H, Q, S), True where attention is allowed; None allows everything.
-        scale: what the scores are multiplied by.
+        scale: factor of the scores.
         dropout: applied to the weights before they mix the values; the weights returned are without it.
         fill: as in `masked_softmax`.
 
     Returns:
         The mixed values, (B, H, Q, K), and the weights, (B, H, Q, S). Each row of weights sums to 1 over
-        the allowed cells and is exactly 0 elsewhere; a row in which nothing is allowed is all zeros, or, with
-        the fill "-1e9", even.
+        the allowed cells and is exactly 0 elsewhere; a row without an allowed cell is all zeros, or uniform
+        with the fill "-1e9".
     """
     weights = masked_softmax(scaled_scores(query, key, scale), mask, fill)
     used = weights if dropout is None else dropout(weights)
@@ -117,12 +117,12 @@ def attend(
 def fused_attend(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scale: float, *, causal: bool = False
 ) -> Tensor:
-    """The same mixture as `attend` in one fused call that never shows its weights.
+    """The same result as `attend` in one fused call, which does not return the weights.
 
     Shapes as in `attend`; a row in which nothing is allowed gives zeros here too.
 
     Args:
-        causal: use the causal mask instead of `mask`; the call makes it itself, which is faster.
+        causal: use the causal mask instead of `mask`; the fused call builds it, which is faster.
     """
     if causal:
         return F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale)
@@ -156,9 +156,9 @@ class MultiHeadAttention(nn.Module):
         self.recording: Set[str] = frozenset()
         """Names of the tensors that the next forward pass stores; set by `recording.record` alone."""
         self.recorded: dict[str, Tensor] = {}
-        """Of the last recorded forward pass, by name; empty outside a recording."""
+        """Tensors of the last recorded forward pass by name; empty outside a recording."""
         self.head_gain: Tensor | None = None
-        """(H, 1, 1), 0 for an ablated head and 1 for the others; None where all work."""
+        """(H, 1, 1), 0 for a head that is switched off and 1 for the others; None if all are on."""
 
     def _split(self, x: Tensor, packing: Packing | None = None) -> Tensor:
         if packing is not None:
@@ -178,7 +178,7 @@ class MultiHeadAttention(nn.Module):
         cache: KVCache | None = None,
         packed: Packed | None = None,
     ) -> Tensor:
-        """Let each position of `x` read from `memory` (cross-attention) or from `x` itself.
+        """Let each position of `x` attend to `memory` (cross-attention) or to `x` itself.
 
         Args:
             x: (B, Q, D), where the queries come from.
@@ -186,10 +186,10 @@ class MultiHeadAttention(nn.Module):
             mask: broadcastable to (B, H, Q, S), True where attention is allowed.
             cache: in decoding, the keys and values of earlier positions. Self-attention adds those of `x`;
                 cross-attention computes them at the first position and uses them from then on.
-            packed: in training, where the real tokens stand; `x` and `memory` are then these alone, (N, D).
+            packed: in training, the places of the real tokens; `x` and `memory` then hold only these, (N, D).
 
         Returns:
-            As `x`.
+            A tensor with the shape of `x`.
         """
         query = self._split(self.to_query(x), packed.queries if packed else None)  # (B, H, Q, K)
         if cache is None:
@@ -215,7 +215,7 @@ class MultiHeadAttention(nn.Module):
     def _store(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, weights: Tensor, mixed: Tensor
     ) -> None:
-        """Keep what the recording asks for of one forward pass."""
+        """Store the tensors of one forward pass that the recording requests."""
         self.recorded = {"query": query, "key": key, "value": value, "weights": weights, "mixed": mixed}
         if "scores" in self.recording:
             self.recorded["scores"] = scaled_scores(query, key, self.scale)  # before the mask

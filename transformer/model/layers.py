@@ -1,6 +1,6 @@
-"""The small parts between two attentions: linear maps, positions, norms, dropout, feed-forward, residual.
+"""The layers around attention: linear, embedding, positions, norms, dropout, feed-forward, residual.
 
-Their first weights are drawn by `initialise`, once a model is put together.
+`initialise` draws their initial weights once a model is assembled.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from transformer.config import ModelConfig
 
 
 def linear(n_in: int, n_out: int, bias: bool) -> nn.Linear:
-    """A linear map whose numbers are not drawn yet, so that no global random state is touched."""
+    """A linear layer with uninitialised weights, so that the global random state is not used."""
     made: nn.Linear = nn.utils.skip_init(nn.Linear, n_in, n_out, bias=bias)
     return made
 
 
 def embedding(n: int, d_model: int) -> nn.Embedding:
-    """A table of vectors whose numbers are not drawn yet: `skip_init` would load torch's compiler for it."""
+    """An embedding with uninitialised weights; here `skip_init` would load torch's compiler."""
     made: nn.Embedding = nn.Embedding.from_pretrained(torch.empty(n, d_model), freeze=False)
     return made
 
@@ -91,7 +91,8 @@ def norm(config: ModelConfig) -> nn.Module:
 
 
 class FeedForward(nn.Module):
-    """Two linear maps with an activation between, the same at every position (the paper's section 3.3)."""
+    """Two linear maps with an activation between, the same at every position
+    ("Attention Is All You Need", section 3.3)."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -111,7 +112,7 @@ class FeedForward(nn.Module):
 
 
 class Residual(nn.Module):
-    """One branch beside the residual stream; the configuration says where its norm stands."""
+    """A residual connection around a branch; the configuration sets the place of its norm."""
 
     def __init__(self, config: ModelConfig, *dropout_places: str) -> None:
         super().__init__()
@@ -120,7 +121,7 @@ class Residual(nn.Module):
         self.dropout = Dropout(config, "residual", *dropout_places)
 
     def forward(self, x: Tensor, branch: Callable[[Tensor], Tensor]) -> Tensor:
-        """(B, Q, D) to (B, Q, D), with what `branch` has to add."""
+        """Add the output of `branch` to `x`, with norm and dropout: (B, Q, D) to (B, Q, D)."""
         if self.placement == "pre":
             return x + self.dropout(branch(self.norm(x)))  # type: ignore[no-any-return]
         if self.placement == "post":
@@ -130,11 +131,12 @@ class Residual(nn.Module):
 
 @torch.no_grad()
 def initialise(model: nn.Module, config: ModelConfig, pad_id: int, generator: torch.Generator) -> None:
-    """Draw every matrix and table anew; norms and biases begin at one and zero, except in `pytorch`.
+    """Draw every matrix and embedding. Biases start at zero, except with `pytorch`; norms do not change.
 
     Args:
-        model: a `Transformer`, with a token table for what it reads, one for what it writes, or one for both.
-        pad_id: the row of that table that stays zero, where the configuration says so.
+        model: a `Transformer` with a source embedding, a target embedding, both, or one shared by both.
+        pad_id: the row that stays zero in the target embedding (the source embedding of an encoder-only
+            model), if the configuration has a `padding_row`.
     """
     named = (getattr(model, name, None) for name in ("src_embedding", "tgt_embedding"))
     tables = list(dict.fromkeys(table for table in named if table is not None))

@@ -1,6 +1,6 @@
-"""Training without padding: linear layers and norms compute only real tokens, attention whole padded rows.
+"""Training without padding: linear layers and norms process real tokens only, attention the padded batch.
 
-Random words of 1 to L letters fill little more than half of a batch; computing the rest would be wasted.
+Random words of 1 to L letters fill little more than half of a batch; processing the rest would waste time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch import Tensor
 REGISTER = 16
 """Numbers in the widest vector register of a CPU; attention maps are computed faster if the length of their
 rows is a multiple of it."""
-NEARLY = 4
+MAX_EXTRA_PADDING = 4
 """Rows are lengthened to a multiple of `REGISTER` if at most this many tokens are missing."""
 
 
@@ -29,14 +29,14 @@ class Packing:
 
     def __init__(self, tokens: Tensor, pad_id: int) -> None:
         lacking = -tokens.size(1) % REGISTER
-        self.wide = F.pad(tokens, (0, lacking), value=pad_id) if lacking <= NEARLY else tokens
+        self.wide = F.pad(tokens, (0, lacking), value=pad_id) if lacking <= MAX_EXTRA_PADDING else tokens
         """(B, S'), the batch as attention receives it; S' is S or the next multiple of `REGISTER`."""
         self.shape = (self.wide.size(0), self.wide.size(1))
         self.places = (self.wide != pad_id).flatten().nonzero().squeeze(1)
         self.tokens = self.wide.flatten()[self.places]
         """(N,), the ids of the real tokens."""
         self.positions = self.places % self.shape[1]
-        """(N,), where in its sequence each of them stands."""
+        """(N,), the position of each of them in its sequence."""
         self._whole = len(self.places) == self.wide.numel()
 
     def pack(self, x: Tensor) -> Tensor:
@@ -59,13 +59,13 @@ class Packed:
     queries: Packing
     keys: Packing
     causal: bool = False
-    """Whether the causal mask alone is enough: padding then stands after all that a real row may read."""
+    """Whether the causal mask alone is enough: padding comes after every column that a real row may read."""
 
 
 class _Pack(torch.autograd.Function):
-    """Gathers the real tokens.
+    """Gather the real tokens.
 
-    The gradient is a plain copy, too; that of indexing would add up, because places might be repeated.
+    The gradient is a plain copy; that of indexing would accumulate, since indices might be repeated.
     """
 
     @staticmethod

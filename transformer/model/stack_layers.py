@@ -1,4 +1,4 @@
-"""The two kinds of layer that stacks are made of: attention, residual and feed-forward part, put together."""
+"""The two kinds of layers in a stack, built from attention, residual connections and feed-forward."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from transformer.model.packing import Packed
 
 
 class SelfAttentionLayer(nn.Module):
-    """Self-attention, then the feed-forward part: the encoder's layer, and that of a decoder alone."""
+    """Self-attention, then feed-forward: the layer of an encoder and of a decoder-only model."""
 
     def __init__(self, config: ModelConfig, *dropout_places: str) -> None:
         super().__init__()
@@ -23,21 +23,21 @@ class SelfAttentionLayer(nn.Module):
         self.feed_forward_residual = Residual(config)
 
     def forward(self, x: Tensor, mask: Tensor | None, packed: Packed | None = None) -> Tensor:
-        """(B, S, D) to (B, S, D), with a mask broadcastable to (B, H, S, S); packed, (N, D) to (N, D)."""
+        """(B, S, D) to (B, S, D), with a mask broadcastable to (B, H, S, S); if packed, (N, D) to (N, D)."""
         x = self.attention_residual(x, lambda y: self.attention(y, mask=mask, packed=packed))
         return self.feed_forward_residual(x, self.feed_forward)  # type: ignore[no-any-return]
 
 
 @dataclass
 class LayerKVCache:
-    """The keys and values that decoding keeps of one decoder layer."""
+    """The caches of both attentions of one decoder layer."""
 
     own: KVCache = field(default_factory=KVCache)
     cross: KVCache = field(default_factory=KVCache)
 
 
 class DecoderLayer(nn.Module):
-    """Masked self-attention over the target, cross-attention to the source, then the feed-forward part."""
+    """Masked self-attention over the target, cross-attention to the source, then feed-forward."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class DecoderLayer(nn.Module):
         """(B, T, D) and memory (B, S, D) to (B, T, D).
 
         Args:
-            packed: in training, where the real tokens stand, for self- and cross-attention: (N, D) to (N, D).
+            packed: in training, places of the real tokens for self- and cross-attention: (N, D) to (N, D).
         """
         own, cross = (cache.own, cache.cross) if cache else (None, None)
         for_own, for_cross = packed

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from transformer.axes import Axes
 from transformer.config import ModelConfig
-from transformer.interventions import NOTHING, Interventions, forbidden
+from transformer.interventions import NO_INTERVENTIONS, Interventions, blocked_cells
 from transformer.model.attention import MultiHeadAttention, causal_mask, padding_mask
 from transformer.model.layers import Dropout, embedding, initialise, linear, norm, sinusoid
 from transformer.model.packing import Packed, Packing
@@ -21,12 +21,12 @@ PAD_ID = 0
 
 
 class Transformer(nn.Module):
-    """Predicts the answer's tokens: from a source and the target so far, or from one sequence alone.
+    """A model that predicts the answer's tokens, from source and target so far or from one sequence alone.
 
     Args:
         config: the architecture.
-        generator: where the first weights are drawn from; by default a generator seeded with 0. No global
-            random state is read or moved.
+        generator: draws the initial weights; by default it is seeded with 0. The global random state is
+            neither read nor changed.
     """
 
     positions: Tensor
@@ -58,8 +58,8 @@ class Transformer(nn.Module):
         self.encoder_norm = norm(config) if config.final_norm and reads else nn.Identity()
         self.decoder_norm = norm(config) if config.final_norm and writes else nn.Identity()
         self.to_logits = linear(config.d_model, config.tgt_vocab_size, True)
-        self.interventions = NOTHING
-        """The present interventions; set by `intervene` alone."""
+        self.interventions = NO_INTERVENTIONS
+        """The current interventions; set only by `intervene`."""
         self.packs = True
         """Whether training on a CPU leaves out padding that is masked; the results are the same."""
         self._id_of: Callable[[str], int] = int
@@ -75,7 +75,7 @@ class Transformer(nn.Module):
         """Every attention of the model by its site, in the order of the forward pass."""
         found = {}
         for i, layer in enumerate(self.encoder):
-            assert isinstance(layer, SelfAttentionLayer)  # a ModuleList forgets what it holds
+            assert isinstance(layer, SelfAttentionLayer)  # a ModuleList has no element type
             found[f"encoder.{i}"] = layer.attention
         for i, layer in enumerate(self.decoder):
             if isinstance(layer, SelfAttentionLayer):
@@ -103,11 +103,11 @@ class Transformer(nn.Module):
         return dict(self.interventions.masks).get(mask, self.config.masks[mask])
 
     def intervene(self, interventions: Interventions, id_of: Callable[[str], int]) -> None:
-        """Apply these interventions to all later forward passes; `NOTHING` ends them. No weight is changed.
+        """Apply these interventions to all later forward passes. No weight is changed.
 
         Args:
-            interventions: have been checked against this model's sites.
-            id_of: the id of a token.
+            interventions: already checked by `check_interventions`.
+            id_of: returns the id of a token.
         """
         self.interventions, self._id_of = interventions, id_of
         for site, attention in self.attentions().items():
@@ -119,26 +119,26 @@ class Transformer(nn.Module):
             attention.head_gain = gain
 
     def _mask(self, keys: Tensor, rows: range, *, causal: bool) -> Tensor | None:
-        """The mask of an attention, broadcastable to (B, H, Q, K); None allows everything.
+        """The mask of an attention, broadcastable to (B, H, Q, S); None allows everything.
 
         Args:
-            keys: (B, K) token ids.
+            keys: (B, S) token ids.
             rows: positions of the queries.
-            causal: whether these rows may not look at later columns, where the causal mask is on.
+            causal: whether the causal mask applies to this attention, if that mask is on.
         """
-        mask = padding_mask(keys, PAD_ID) if self.masked("padding") else None  # (B, 1, 1, K)
+        mask = padding_mask(keys, PAD_ID) if self.masked("padding") else None  # (B, 1, 1, S)
         if causal and self.masked("causal"):
-            future = causal_mask(keys.size(1), keys.device)[rows.start : rows.stop]  # (Q, K)
+            future = causal_mask(keys.size(1), keys.device)[rows.start : rows.stop]  # (Q, S)
             mask = future if mask is None else mask & future
         return mask
 
-    def _less(self, mask: Tensor | None, site: str, keys: Tensor, rows: range) -> Tensor | None:
-        """A site's mask, in which the cells that an intervention blocks are closed too; see also `_mask`."""
+    def _with_blocks(self, mask: Tensor | None, site: str, keys: Tensor, rows: range) -> Tensor | None:
+        """The mask of a site, combined with the cells that interventions block; arguments as in `_mask`."""
         blocks = self.interventions.blocks_at(site)
         if not blocks:
             return mask
         device = keys.device
-        taken = forbidden(
+        taken = blocked_cells(
             blocks,
             torch.arange(self.config.n_heads, device=device)[:, None, None],
             torch.arange(rows.start, rows.stop, device=device)[:, None],
@@ -160,7 +160,7 @@ class Transformer(nn.Module):
         """Token ids (B, Q) at the positions start, start + 1, ... to their vectors, (B, Q, D).
 
         Args:
-            packing: of these tokens; if it is given, only the vectors of the real tokens are made, (N, D).
+            packing: of these tokens; if given, only the real tokens are embedded, (N, D).
         """
         x = table(tokens if packing is None else packing.tokens)
         if scaled:
@@ -176,7 +176,7 @@ class Transformer(nn.Module):
         return self.embedding_dropout(x)  # type: ignore[no-any-return]
 
     def encode(self, src: Tensor, read: Packing | None = None) -> Tensor:
-        """Token ids (B, S) to memory (B, S, D); if `read` is given, to that of real tokens, (N, D)."""
+        """Token ids (B, S) to memory (B, S, D); if `read` is given, to memory of real tokens only, (N, D)."""
         scaled = self.config.embedding_scale in ("encoder", "both")
         x = self._embed(self.src_embedding, src, scaled, packing=read)
         packed = None
@@ -185,7 +185,7 @@ class Transformer(nn.Module):
         alone, rows = self.config.topology == "encoder-only", range(src.size(1))
         mask = self._mask(src, rows, causal=alone)
         for i, layer in enumerate(self.encoder):
-            x = layer(x, self._less(mask, f"encoder.{i}", src, rows), packed)
+            x = layer(x, self._with_blocks(mask, f"encoder.{i}", src, rows), packed)
         return self.encoder_norm(x)  # type: ignore[no-any-return]
 
     def decode(
@@ -204,8 +204,8 @@ class Transformer(nn.Module):
         Args:
             read: packing of the source, if the memory is packed, (N, D).
             written: packing of the target; if it is given, only real tokens get logits, (N, V).
-            cache: if `supports_kv_cache`, one `LayerKVCache` per decoder layer, empty at the first token; it
-                grows. Only the newest token is then read, to logits (B, 1, V).
+            cache: if `supports_kv_cache`, one `LayerKVCache` per decoder layer, empty at the first token and
+                extended by each call. Only the newest token is then read; logits are (B, 1, V).
         """
         scaled = ("both",) if memory is not None else ("both", "encoder")
         rows = range(tgt.size(1) - 1 if cache else 0, tgt.size(1))
@@ -226,33 +226,33 @@ class Transformer(nn.Module):
             rows = range(tgt.size(1))
         self_mask, cross_mask = self._mask(tgt, rows, causal=True), self._mask(src, rows, causal=False)
         for i, layer in enumerate(self.decoder):
-            own = self._less(self_mask, f"decoder.{i}.self", tgt, rows)
+            own = self._with_blocks(self_mask, f"decoder.{i}.self", tgt, rows)
             if memory is None:
                 x = layer(x, own, packed_own)
             else:
-                cross = self._less(cross_mask, f"decoder.{i}.cross", src, rows)
+                cross = self._with_blocks(cross_mask, f"decoder.{i}.cross", src, rows)
                 x = layer(x, memory, own, cross, cache[i] if cache else None, (packed_own, packed_cross))
         return self.to_logits(self.decoder_norm(x))  # type: ignore[no-any-return]
 
     @property
     def writes_at_once(self) -> bool:
-        """Whether the whole answer comes of one forward pass over the question."""
+        """Whether one forward pass over the question gives the whole answer."""
         return self.config.topology == "encoder-only"
 
     @property
     def supports_kv_cache(self) -> bool:
-        """Whether `decode` may have a cache: only if later tokens do not change what earlier ones compute."""
+        """Whether `decode` accepts a cache: only if later tokens do not change results of earlier ones."""
         return self.config.topology == "encoder-decoder" and self.masked("causal")
 
     def forward(self, src: Tensor, tgt: Tensor | None = None) -> Tensor:
         """Token ids to logits of each next token, (B, T, V).
 
-        In training on a CPU the padding is left out where it is hidden: its logits are zeros.
+        In training on a CPU, masked padding is left out: its logits are zeros.
 
         Args:
-            src: (B, S), the question; not read by a decoder that stands alone.
-            tgt: (B, T), the target so far, or question, separator and answer so far; not read by an encoder
-                that stands alone, whose logits are (B, S, V).
+            src: (B, S), the question; not read by a decoder-only model.
+            tgt: (B, T), the target so far, or question, separator and answer so far; not read by an
+                encoder-only model, whose logits are (B, S, V).
         """
         packs = self.packs and self.training and src.device.type == "cpu" and self.masked("padding")
         read = Packing(src, PAD_ID) if packs and len(self.encoder) else None

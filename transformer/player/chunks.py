@@ -22,15 +22,15 @@ from transformer.interventions import Interventions
 from transformer.recording.chunk import Chunk
 from transformer.recording.frame import Word, fed_with
 
-LONGEST = 28
-"""Letters of the word in a heading."""
+MAX_HEADING_LETTERS = 28
+"""Maximum number of letters of the word in a heading."""
 
 
 def encoded(chunk: Chunk, places: Sequence[int] | None = None) -> bytes:
-    """The maps of one word at some of a chunk's steps.
+    """Encode the maps of a chunk at some of its steps.
 
     Args:
-        places: which of its steps; by default all.
+        places: indices of these steps; by default all.
 
     Returns:
         A line of JSON, then the codes of each site in turn, (N, H, Q, K) uint16, little-endian. The first
@@ -63,7 +63,7 @@ def name_of(chunk: Chunk) -> str:
 
 
 def look_name(chunk: Chunk) -> str:
-    """The name of its look."""
+    """The name of a chunk's look; see `look_of`."""
     return _names(chunk)[1]
 
 
@@ -117,7 +117,7 @@ def _look(
         }
     look = {
         "kinds": kinds,
-        "short": escaped(shortened(word.text, LONGEST)),
+        "short": escaped(shortened(word.text, MAX_HEADING_LETTERS)),
         "fed": fed_with(axes, word),
         "over": word.written_at,
         "off": sorted([site, head] for site, head in interventions.ablated),

@@ -1,4 +1,4 @@
-"""The index that a player gets of a run before it asks for chunks, and its changes while the run goes on."""
+"""The index of a run, which a player loads before it requests chunks, and its changes during the run."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ BACKWARDS = {
     "sequence": ", there and over the letters of the word",
     "encoder that writes": "",
 }
-"""Kinds of attention in which a word read backwards draws a line, with the words that add where it is."""
+"""Kinds of attention in which a word read backwards draws a line, to the words that say where the line is."""
 _ALIGNED = " Where a head reads what its row writes, the cells of the alignment are bright."
 _SHARES = "The brighter a cell, the more of its attention the row puts there; every row adds up to 100%."
 
@@ -60,7 +60,7 @@ class Index:
 
     Args:
         config: of the run.
-        look_for: what there is to see in a run of these settings, for its first sentence.
+        look_for: what to look for in a run with these settings; part of the headline before training.
     """
 
     def __init__(self, config: RunConfig, look_for: str = "") -> None:
@@ -70,10 +70,10 @@ class Index:
         """The changes since the version before, as `_since` returns them; {"whole": True} if all is new."""
         self._config, self._look_for = config, look_for
         self._segments: dict[int, dict[str, Any]] = {}  # by the step at which each begins
-        self._texts: dict[str, int] = {}  # each only once: most outputs stay as they are
+        self._texts: dict[str, int] = {}  # text to its index; most outputs stay the same
         self._looks: dict[str, Any] = {}
         self._said: dict[str, Any] = {}  # the parts that can change, as of the last version
-        self._basis: tuple[object, ...] = ()  # if it changes, the whole index is made again
+        self._basis: tuple[object, ...] = ()  # if it changes, the whole index is rebuilt
         self._at_once: tuple[object, ...] = ()  # if it changes, a new version is made without delay
         self._reach: tuple[int, ...] = ()  # the first recorded step of each word
         self._due_at = -math.inf
@@ -98,7 +98,7 @@ class Index:
         self._due_at = time.monotonic() + CURVES_SECONDS
         if again:
             self._segments, self._texts, self._looks = {}, {}, {}
-        elif reach != self._reach:  # earlier steps of a word were added: describe these segments again
+        elif reach != self._reach:  # earlier steps of a word were added: rebuild these segments
             n_words = len(frames.words)
             known = self._segments.items()
             self._segments = {at: one for at, one in known if len(one["outputs"]) in (0, n_words)}
@@ -124,7 +124,7 @@ class Index:
         return self._fixed(view) | self._said | {"version": self.version, "chunks": chunks}
 
     def headline(self, view: RunView, frame: Frame) -> list[str]:
-        """The headline of a run in its present state: at the first step of the newest segment, and later."""
+        """Both headlines of the current state: at the first step of the newest segment and at later steps."""
         return [headline(view, frame, self._look_for, later=later) for later in (False, True)]
 
     def _fixed(self, view: RunView) -> dict[str, Any]:
@@ -157,7 +157,7 @@ class Index:
         }
 
     def _describe(self, view: RunView) -> None:
-        """Add new segments, and make the newest known one again: it may have been measured since."""
+        """Add new segments, and rebuild the newest known one: it may have a new measurement."""
         steps = segment_steps(view)
         newest = max(self._segments, default=-1)
         for step in steps:
@@ -199,7 +199,7 @@ class Index:
             "said": [looking_back(frame), looking_back(frame, later=True)],
             "taken": html.escape(frame.interventions.text()) if frame.interventions else "",
             "roles": roles_of(frame),
-            "later": roles_of(replace(frame, step=step + 1)),  # as long as the segment lasts
+            "later": roles_of(replace(frame, step=step + 1)),  # at the other steps of the segment
             "lit": {
                 site: [
                     bool(score >= THRESHOLD) and (site, head) not in off for head, score in enumerate(scores)
@@ -207,8 +207,8 @@ class Index:
                 for site, scores in frame.scores.items()
             },
             "clearest": list(frame.clearest),
-            "outputs": {} if own else {probe.text: self._text(output_row(probe)) for probe in frame.probes},
-            "written": max((one.output_step or 0 for one in frame.probes), default=0),
+            "outputs": {} if own else {probe.text: self._text(output_row(probe)) for probe in frame.words},
+            "written": max((one.output_step or 0 for one in frame.words), default=0),
             "lengths": self._text(by_length(frame)),
             "samples": self._text(samples(frame)),
         }
@@ -223,7 +223,7 @@ def roles_of(frame: Frame) -> dict[str, list[str]]:
 
 
 def segment_steps(view: RunView) -> list[int]:
-    """The recorded steps at which something else than maps changes."""
+    """The first step of each segment: the recorded steps at which something other than the maps changes."""
     steps, frames = view.frames.steps, view.frames
     drawn = (chunk.drawn_at for word in frames.words for chunk in frames.chunks_of(word))
     places = {bisect_left(steps, step) for step in {*frames.changes, *drawn} if step is not None}
@@ -231,8 +231,8 @@ def segment_steps(view: RunView) -> list[int]:
 
 
 def _since(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
-    """The changes between two versions: the new entries of a list that has grown and of `looks`, the
-    changed part of a figure, and any other part that has changed in full."""
+    """The changes between two versions: the new entries of `looks` and of lists that have grown, the
+    changed part of a figure, and the full value of any other part that has changed."""
     fresh: dict[str, Any] = {}
     for name, value in now.items():
         old = before[name]
@@ -281,7 +281,7 @@ def _called(kind: str, kinds: Sequence[str]) -> str:
 
 
 def _reading(task: str, frame: Frame, site: str) -> str:
-    """How to read the maps of a site, and of the others of its kind."""
+    """How to read the maps of a site; the same for all sites of its kind."""
     axes = frame.axes[site]
     if axes.group:
         return f"Attention of {axes.group}: each row is a query, each column a key."

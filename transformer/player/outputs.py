@@ -1,19 +1,19 @@
-"""Free-running outputs of a model as tables in HTML: tracked words, samples, and right by length."""
+"""HTML tables of a model's free-running outputs: tracked words, samples, and accuracy by length."""
 
 from __future__ import annotations
 
 import html
 import math
 
-from transformer.recording.frame import Frame, Probe
+from transformer.recording.frame import Frame, RecordedWord
 
 GROUPS = 4
-"""Most groups of neighbouring lengths: more would not fit in a line."""
+"""Maximum number of groups of neighbouring lengths; more would not fit in a line."""
 
 
-def _marked(probe: Probe) -> str:
-    """What the model wrote by itself, every token marked right or wrong by more than colour."""
-    if not probe.forced:  # unknown
+def _marked(probe: RecordedWord) -> str:
+    """The free-running output; each token is marked right or wrong, and not by colour alone."""
+    if not probe.forced:  # the right answer is unknown
         return html.escape("".join(letter for letter, _ in probe.marked))
     return "".join(
         f"<span class='{'ok' if right else 'no'}'>{html.escape(letter)}</span>"
@@ -21,13 +21,13 @@ def _marked(probe: Probe) -> str:
     )
 
 
-def _verdict(probe: Probe) -> str:
-    """Whether all of it is right; where that is unknown, a question mark."""
+def _verdict(probe: RecordedWord) -> str:
+    """A tick or a cross for the whole output; a question mark if the right answer is unknown."""
     return "<b class='yes'>✓</b>" if probe.right else "<b class='not'>✗</b>" if probe.forced else "?"
 
 
-def output_row(probe: Probe) -> str:
-    """A tracked word and what the model wrote by itself, below it: a row of a table."""
+def output_row(probe: RecordedWord) -> str:
+    """A table row: a tracked word, and below it the free-running output."""
     short, full = remark(probe)
     written = f"{_verdict(probe)} <samp>{_marked(probe)}</samp>"
     if probe.output_step is None:
@@ -39,8 +39,8 @@ def output_row(probe: Probe) -> str:
 
 
 def outputs(frame: Frame, chosen: str) -> str:
-    """What the model wrote by itself to each tracked word, the chosen one on top."""
-    probes = sorted(frame.probes, key=lambda probe: probe.text != chosen)
+    """A table of the free-running output for each tracked word, the chosen word first."""
+    probes = sorted(frame.words, key=lambda probe: probe.text != chosen)
     rows = "".join(
         f"<tbody class='{'chosen' if probe.text == chosen else ''}'>{output_row(probe)}</tbody>"
         for probe in probes
@@ -50,8 +50,8 @@ def outputs(frame: Frame, chosen: str) -> str:
     return f"{said}<table class='hl-outputs' data-step='{frame.step}'>{rows}</table>"
 
 
-def remark(probe: Probe) -> tuple[str, str]:
-    """How this word relates to the training data, in short and in full."""
+def remark(probe: RecordedWord) -> tuple[str, str]:
+    """(short, full) text on how this word relates to the training data."""
     if not probe.forced:
         return "unknown", (
             "the right answer is not known: the maps run over what the model wrote by itself at step "
@@ -69,7 +69,7 @@ def remark(probe: Probe) -> tuple[str, str]:
 
 
 def samples(frame: Frame) -> str:
-    """A few held-out sentences and what the model wrote at the newest evaluation; nothing for words."""
+    """A few held-out sentences with the outputs at the newest evaluation; empty for letter tasks."""
     rows = "".join(
         f"<tr><td>{html.escape(question)}</td><td>→ {html.escape(output) or '…'}</td></tr>"
         for question, output in frame.evaluation.samples
@@ -79,7 +79,7 @@ def samples(frame: Frame) -> str:
 
 
 def by_length(frame: Frame) -> str:
-    """Share of held-out examples that are right: by length, neighbouring lengths together, and in all."""
+    """Share of right held-out examples, for each group of neighbouring lengths and in total."""
     known = frame.evaluation
     lengths = list(known.by_length.items())
     each = max(1, math.ceil(len(lengths) / GROUPS))

@@ -1,4 +1,4 @@
-"""The curves of a run, and its numbers as JSON has them: what a player and the pages draw alike."""
+"""The curves of a run as pictures, and as numbers for JSON; used by the player and by the pages."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from transformer.recording.metrics import Metrics
 from transformer.recording.view import ENDED, RunView
 
 SCORES = {**ROLES, "focus": "focus (highest weight of a row)", "entropy": "entropy (how even)"}
-"""Every score by the name that is shown."""
+"""Each score to its name on the screen."""
 MOST_LINES = 48
-"""Largest number of heads whose score is drawn; of more heads, those with the highest newest scores."""
+"""Maximum number of heads drawn; if there are more, those with the highest newest scores are drawn."""
 
 
 def listed(values: Array, digits: int = 5) -> list[Any]:
@@ -33,7 +33,7 @@ def listed(values: Array, digits: int = 5) -> list[Any]:
 
 
 def run_curves(view: RunView, marker: int | None = None) -> Picture:
-    """Loss and accuracy of a run; for an own model, its own numbers."""
+    """Loss and accuracy of a run; for an own model, its loss and the other numbers that it records."""
     if view.own is not None:
         steps, *numbers = view.metrics.columns("step", "loss", *view.own.curves)
         named = dict(zip(("loss", *view.own.curves), numbers, strict=True))
@@ -49,7 +49,7 @@ def run_curves(view: RunView, marker: int | None = None) -> Picture:
 
 
 def ghost_of(view: RunView) -> dict[str, Any]:
-    """The curves of a run as the ghost behind another's."""
+    """The curves of a run, to be drawn as a ghost behind those of another run."""
     return {name: listed(values) for name, values in ghost(_series(view.metrics)).items()}
 
 
@@ -64,7 +64,7 @@ def score_picture(
     """One score of every head over the training, with the loss beside it.
 
     Args:
-        sites: whose heads; by default all that have this score.
+        sites: the sites whose heads are drawn; by default all sites that have this score.
     """
     measured = [
         one

@@ -1,4 +1,4 @@
-"""Sentences about a run and its frames, made from their numbers. All of it is HTML."""
+"""Sentences about a run and its frames, made from their numbers, as HTML."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from transformer.axes import is_own
 from transformer.insight.names import AIMS, examples_of, full_head_name, head_name, without_prefix
 from transformer.insight.narrator import narrate, narrate_any
 from transformer.insight.scores import THRESHOLD
-from transformer.recording.frame import Frame, Probe
+from transformer.recording.frame import Frame, RecordedWord
 from transformer.recording.view import FAILED, IDLE, RECORDED, TRAINING, RunView
 
 STEP = "{step}"
@@ -38,9 +38,9 @@ def status_line(view: RunView, place: tuple[int, int] | None = None) -> str:
             parts.append(f"{view.steps_per_second:.{digits}f} steps/s")
         if view.seconds_left is not None and view.own is None:
             parts.append(f"at most {view.seconds_left:.0f} s left")
-    elif view.seconds and view.state != RECORDED:  # on another machine
+    elif view.seconds and view.state != RECORDED:  # those of a recording are of another machine
         parts.append(f"{view.seconds:.1f} s of training")
-    if view.pace is not None and view.state != IDLE:  # its box is beside the line
+    if view.pace is not None and view.state != IDLE:  # while idle, the box of the pace shows it
         parts.append(f"pace {view.pace:g} steps/s")
     if view.every > 1:
         parts.append(f"1 in {view.every:,} steps recorded")
@@ -64,14 +64,14 @@ def headline(view: RunView, frame: Frame, look_for: str, *, later: bool = False)
     """The one sentence that says what is going on, from the numbers of the run.
 
     Args:
-        look_for: what there is to see in a run of these settings.
-        later: whether it is to hold for later steps too, up to the next measurement.
+        look_for: what to expect from a run with these settings.
+        later: whether the sentence must also hold for later steps, up to the next measurement.
     """
     if view.state == FAILED:
         return failure(view)
     switched = without_masks(frame)
     if frame.step == 0 and view.state == IDLE:
-        said = switched if view.interventions.masks else look_for  # by hand, or as these settings have it
+        said = switched if view.interventions.masks else look_for  # the user switched a mask
         return f"<b>Untrained model.</b> Every head looks everywhere. Press <b>Start</b> to train it. {said}"
     if switched and (view.turned_at is None or "causal mask" in switched):
         now = switched
@@ -97,8 +97,8 @@ def _clearest(frame: Frame, later: bool) -> str:
 
 
 def _since(view: RunView, frame: Frame) -> str:
-    """When the first head had a clear pattern, where one has had it."""
-    if view.turned_at is None or view.own is not None:  # where another head may have been the first
+    """A sentence on the step at which a head first had a clear pattern; empty if none has had one."""
+    if view.turned_at is None or view.own is not None:  # an own model's first head may be another
         return ""
     step, site, head = view.turned_at
     holds = float(frame.scores[site][head]) >= THRESHOLD
@@ -106,7 +106,7 @@ def _since(view: RunView, frame: Frame) -> str:
 
 
 def unlearned(word: str) -> str:
-    """The sentence beside a word that the recording on the first page does not know."""
+    """The sentence for a word that the recording on the first page does not contain."""
     return (
         f"<b>Untrained.</b> “{html.escape(word)}” is answered by your own model, which has not been trained. "
         "Press <b>Start</b>. The recording shows the other words."
@@ -114,10 +114,10 @@ def unlearned(word: str) -> str:
 
 
 def looking_back(frame: Frame, *, later: bool = False) -> str:
-    """The sentence of a past step: what was there to see then.
+    """The sentence for a past step: what its maps show.
 
     Args:
-        later: whether it is to hold for later steps too, up to the next measurement.
+        later: whether the sentence must also hold for later steps, up to the next measurement.
     """
     said = _clearest(frame, later)
     switched = without_masks(frame)
@@ -125,7 +125,7 @@ def looking_back(frame: Frame, *, later: bool = False) -> str:
 
 
 def words_right(frame: Frame, task: str) -> str:
-    """The number of right answers, in type that can be read from the last row of a room."""
+    """The number of right answers, in type large enough to be read from the back of a room."""
     things = examples_of(task)
     label = "words right" if things == "words" else "right"  # a longer one would not fit
     known = frame.evaluation
@@ -137,11 +137,11 @@ def words_right(frame: Frame, task: str) -> str:
 
 
 def narration(frame: Frame, word: str, site: str, head: int) -> str:
-    """A sentence about one head and one word, made from its numbers; empty where these are not known."""
-    row = next((i for i, probe in enumerate(frame.probes) if probe.text == word), None)
+    """A sentence about one head and one word, from its numbers; empty if the frame lacks either."""
+    row = next((i for i, probe in enumerate(frame.words) if probe.text == word), None)
     if row is None or site not in frame.axes or not 0 <= head < frame.n_heads(site):
         return ""
-    probe, axes = frame.probes[row], frame.axes[site]
+    probe, axes = frame.words[row], frame.axes[site]
     if axes.group:
         rows, columns = probe.tokens(axes.query), probe.tokens(axes.key)
         return html.escape(narrate_any(frame.map(row, site)[head], rows, columns), quote=False)
@@ -155,7 +155,7 @@ def narration(frame: Frame, word: str, site: str, head: int) -> str:
     return html.escape(said, quote=False)
 
 
-def counts(read: Probe, aim: str) -> dict[str, Any]:
+def counts(read: RecordedWord, aim: str) -> dict[str, Any]:
     """The numbers of tokens and, where the aim uses it, the gold alignment, as arguments of `narrate`."""
     if aim == "mirror":
         return {"n_letters": read.n_read}
@@ -163,10 +163,10 @@ def counts(read: Probe, aim: str) -> dict[str, Any]:
 
 
 def without_masks(frame: Frame) -> str:
-    """One sentence for each mask that is not as the topology needs it; empty where all are."""
+    """One sentence for each mask that differs from what the topology needs; empty if none differs."""
     own = next((axes for axes in frame.axes.values() if axes.writes and axes.query == axes.key), None)
     said: list[str] = []
-    if own is None:  # a model of the user's own, whose masks are not known
+    if own is None:  # an own model, whose masks are unknown
         return ""
     if own.kind != "encoder" and not own.causal:
         said.append(_reading_ahead(frame))
@@ -190,7 +190,7 @@ def _reading_ahead(frame: Frame) -> str:
 
 
 def _looking_at_padding(frame: Frame) -> str:
-    row = min(range(len(frame.probes)), key=lambda i: len(frame.probes[i].text))  # it is padded most
+    row = min(range(len(frame.words)), key=lambda i: len(frame.words[i].text))  # it has most padding
     shares = {
         (site, head): float(share)
         for site in frame.axes
@@ -198,7 +198,7 @@ def _looking_at_padding(frame: Frame) -> str:
     }
     site, head = max(shares, key=lambda one: shares[one])
     return (
-        f"<b>No padding mask:</b> in “{html.escape(frame.probes[row].text)}”, at step {frame.step:,}, [PAD] "
+        f"<b>No padding mask:</b> in “{html.escape(frame.words[row].text)}”, at step {frame.step:,}, [PAD] "
         f"gets {sum(shares.values()) / len(shares):.0%} of all attention, and {shares[site, head]:.0%} of "
         f"that of {full_head_name(site, head)}. What it writes depends on it, so words are filled up as in "
         "training."

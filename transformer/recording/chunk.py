@@ -1,7 +1,7 @@
-"""A chunk: the maps of one word over several recorded steps, in 16 bits, in memory and in a file alike.
+"""A chunk: the maps of one word over several recorded steps, in 16 bits both in memory and in a file.
 
-It ends where the word's tokens, the masks or the interventions change, so that its facts hold for all of its
-steps.
+A new chunk begins when the word's tokens, the masks or the interventions change, so that the facts of a chunk
+hold for all of its steps.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from transformer.recording.records import Record
 
 _NAME = re.compile(r"[^<>&\"'\x00-\x1f]{1,200}")
 ONE, BLOCKED = 65534, 65535
-"""Codes of the weight 1 and of a blocked cell; other weights are shares of ONE."""
+"""Codes of the weight 1 and of a blocked cell; a weight w is stored as w * ONE, rounded."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ChunkFacts:
-    """The facts of a chunk, in a file before its numbers."""
+    """The facts of a chunk; in a file they come before its numbers."""
 
     word: Word
     axes: Mapping[str, Axes]
@@ -37,11 +37,11 @@ class ChunkFacts:
     steps: tuple[int, ...]
     """Ascending."""
     drawn_at: int | None
-    """The first step whose batch had this word; None if none up to `looked_up_to` had."""
+    """The first step whose batch contained this word; None if no batch up to `looked_up_to` did."""
     looked_up_to: int
     """The last step whose batch was searched for the word."""
     vocabulary: tuple[str, ...]
-    """The tokens that were predicted."""
+    """The distinct predicted tokens; `Chunk.predicted` holds indices into it."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -49,25 +49,25 @@ class Chunk(ChunkFacts):
     """One word over consecutive recorded steps."""
 
     predicted: Array
-    """(N, T) uint16: place in the vocabulary of what each position would write, at each step."""
+    """(N, T) uint16: index in `vocabulary` of the most probable token of each position, at each step."""
     maps: Mapping[str, Array]
-    """Site to (N, H, Q, K) uint16: a weight in parts of ONE, or BLOCKED. Hidden padding is left out."""
+    """Site to (N, H, Q, K) uint16: a weight times ONE, or BLOCKED. Masked padding is left out."""
 
     @cached_property
     def nbytes(self) -> int:
-        """Memory of its numbers. Summed over all chunks of a run whenever a frame is added."""
+        """Bytes of its arrays. Cached: summed over all chunks of a run whenever a frame is added."""
         return self.predicted.nbytes + sum(codes.nbytes for codes in self.maps.values())
 
     def weights(self, i: int) -> dict[str, Array]:
-        """Site to (H, Q, K) float32 of its i-th step; NaN where blocked."""
+        """Site to (H, Q, K) float32 weights of the i-th step; NaN where blocked."""
         return {site: decoded(codes[i]) for site, codes in self.maps.items()}
 
     def predictions(self, i: int) -> tuple[str, ...]:
-        """The most probable token of each position at its i-th step."""
+        """The most probable token of each position at the i-th step."""
         return tuple(self.vocabulary[code] for code in self.predicted[i].tolist())
 
     def only(self, stays: Callable[[int], bool]) -> Chunk | None:
-        """The chunk with only the steps that stay; a copy if any is dropped, None if all are."""
+        """The chunk with only the steps that `stays` accepts; a copy if any is dropped, None if all are."""
         places = [i for i, step in enumerate(self.steps) if stays(step)]
         if len(places) == len(self.steps):
             return self
@@ -88,7 +88,7 @@ class Chunk(ChunkFacts):
 
 
 def joined(chunks: Sequence[Chunk]) -> Chunk:
-    """Chunks that continue each other, as one."""
+    """Join chunks that continue each other into one."""
     vocabulary = tuple(dict.fromkeys(token for chunk in chunks for token in chunk.vocabulary))
     places = {token: i for i, token in enumerate(vocabulary)}
     predicted = [
@@ -107,7 +107,7 @@ def joined(chunks: Sequence[Chunk]) -> Chunk:
 
 
 def together(chunks: Iterable[Chunk], most: float = inf) -> Iterator[Chunk]:
-    """Chunks of one word that continue each other joined into fewer, longer ones of at most `most` steps."""
+    """Join successive chunks of one word that continue each other, up to `most` steps per joined chunk."""
     waiting: list[Chunk] = []
     for chunk in chunks:
         n = sum(len(one.steps) for one in waiting) + len(chunk.steps)
@@ -120,7 +120,7 @@ def together(chunks: Iterable[Chunk], most: float = inf) -> Iterator[Chunk]:
 
 
 def coded(weights: Array, may: Array) -> Array:
-    """Weights (N, H, Q, K) in 16 bits; BLOCKED where (H, Q, K) is false.
+    """Encode weights (N, H, Q, K) in 16 bits; BLOCKED where `may` (H, Q, K) is False.
 
     Raises:
         FloatingPointError: a weight is not finite.
@@ -133,14 +133,14 @@ def coded(weights: Array, may: Array) -> Array:
 
 
 def decoded(codes: Array) -> Array:
-    """Weights as float32; NaN where blocked."""
+    """Decode weights to float32; NaN where blocked."""
     weights: Array = codes.astype(np.float32) / np.float32(ONE)
     weights[codes == BLOCKED] = np.nan
     return weights
 
 
-def may_look(word: Word, axes: Axes, interventions: Interventions, site: str, n_heads: int) -> Array:
-    """(H, Q, K) bool: the cells of one attention's map of a word that no mask and no intervention blocks."""
+def allowed_cells(word: Word, axes: Axes, interventions: Interventions, site: str, n_heads: int) -> Array:
+    """(H, Q, K) bool: True for each cell of a word's map at one site that no mask or intervention blocks."""
     return open_cells(
         interventions.blocks_at(site),
         word.tokens(axes.query),
@@ -152,15 +152,15 @@ def may_look(word: Word, axes: Axes, interventions: Interventions, site: str, n_
 
 
 def is_name(text: str) -> bool:
-    """Whether this can be the name of a module, or of a number: it is shown on pages as it is."""
+    """Whether a text may be the name of a module or of a number; pages show such names unescaped."""
     return bool(_NAME.fullmatch(text))
 
 
-# As a record of a file.
+# Chunks as records of a file.
 
 
 def facts_of(kind: Any, said: Any) -> dict[str, Any]:
-    """What an object says of the fields of a dataclass that it is one of."""
+    """The values that an object of a dataclass, or of a subclass, has in the fields of that dataclass."""
     return {one.name: getattr(said, one.name) for one in fields(kind)}
 
 
@@ -170,7 +170,7 @@ class _InFile(ChunkFacts):
 
 
 def as_record(chunk: Chunk) -> Record:
-    """A chunk as facts and numbers: the codes of each site in turn, then the predictions."""
+    """Encode a chunk as a record: its facts, then the codes of each site in turn, then the predictions."""
     heads = next(iter(chunk.maps.values())).shape[1]
     said = {"kind": "chunk", **facts_of(ChunkFacts, chunk), "heads": heads}
     arrays = [*(chunk.maps[site] for site in chunk.axes), chunk.predicted]

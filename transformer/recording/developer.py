@@ -1,8 +1,8 @@
-"""Developing frames: the maps of several steps at once, from copied weights, in a copy of the model.
+"""Develop frames: compute the maps of several steps at once, from copied weights, in a copy of the model.
 
-The weights of each step are copied while the model trains (`Ring`). Some steps later all of them are sent
-through one mapped forward pass (`torch.func.vmap`), which costs a fifth of separate passes. The model that
-trains is not touched.
+While the model trains, `WeightBuffer` copies its weights at each step. Some steps later, one forward pass
+mapped over all these copies (`torch.func.vmap`) computes the maps, which costs a fifth of separate passes.
+The model that trains is not touched.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ from transformer.recording.tape import WEIGHTS
 from transformer.recording.weights import Tensors
 
 BATCH = 25
-"""Steps that are developed together when no viewer waits for them. Larger batches are no cheaper; a default
-run evaluates once in as many steps."""
+"""Number of steps that are developed together when no viewer waits for them. Larger batches are no cheaper; a
+default run evaluates at the same interval."""
 RING_BYTES = 96 * 2**20
-"""Approximate limit of the copies of weights that wait to be developed."""
+"""Approximate limit in bytes of the copies of weights that wait to be developed."""
 
 
 def tensors_of(model: Transformer) -> Tensors:
-    """Name and shape of each parameter; one that two modules share is there under both names."""
+    """Name and shape of each parameter; a parameter shared by two modules is listed under both names."""
     return tuple((name, tuple(tensor.shape)) for name, tensor in model.state_dict().items())
 
 
-class Ring:
-    """Copies of a model's weights at its last few steps, a row each, where the model is.
+class WeightBuffer:
+    """Copies of a model's weights at its last few steps, one row per step, on the model's device.
 
     Args:
-        model: whose weights are copied.
+        model: the model whose weights are copied.
     """
 
     def __init__(self, model: Transformer) -> None:
         self._sources = [tensor.detach().view(-1) for tensor in model.state_dict().values()]
         self._n_numbers = sum(len(source) for source in self._sources)
         self.room: int = max(1, min(BATCH, RING_BYTES // (4 * self._n_numbers)))
-        """Steps that it holds."""
-        self._rows: Tensor | None = None  # a run that stands still holds none
+        """Maximum number of steps that it holds."""
+        self._rows: Tensor | None = None  # `clear` frees them: a paused run needs none
         self.steps: list[int] = []
-        """The steps that are there, ascending."""
+        """The steps that it holds now, ascending."""
 
     @property
     def full(self) -> bool:
@@ -58,7 +58,7 @@ class Ring:
         return len(self.steps) >= self.room
 
     def copy(self, step: int) -> None:
-        """Copy the weights as they are now."""
+        """Copy the current weights, as those of this step."""
         if self._rows is None:
             device = self._sources[0].device
             self._rows = torch.empty((self.room, self._n_numbers), dtype=torch.float32, device=device)
@@ -71,16 +71,16 @@ class Ring:
         return list(self.steps), rows[: len(self.steps)]
 
     def clear(self) -> None:
-        """Forget it: it is developed."""
+        """Discard all copies, after they have been developed."""
         self.steps, self._rows = [], None
 
 
 class Developer:
-    """A copy of a model through which the weights of any step are sent.
+    """A copy of a model for forward passes with the weights of any step.
 
     Args:
-        config: of the model.
-        device: where weights come from.
+        config: the configuration of the model.
+        device: the device of the copied weights.
     """
 
     def __init__(self, config: ModelConfig, device: torch.device) -> None:
@@ -96,13 +96,13 @@ class Developer:
         self._parameters = [tensor.detach() for tensor in self.model.state_dict().values()]
 
     def intervene(self, interventions: Interventions, id_of: Any) -> None:
-        """Look without these heads and cells from now on."""
+        """Apply these interventions to the copy from now on."""
         if self.model.interventions != interventions:
             self.model.intervene(interventions, id_of)
             self.axes = self.model.axes()
 
     def develop(self, rows: Tensor, src: Array, tgt: Array) -> tuple[Array, dict[str, Array]]:
-        """Send a batch through the weights of several steps.
+        """Run a batch through the model with the weights of each of several steps.
 
         Args:
             rows: (N, numbers), the weights of a step in each row.
@@ -110,7 +110,7 @@ class Developer:
             tgt: (B, T) token ids.
 
         Returns:
-            The likeliest tokens, (N, B, T), and of each site the weights, (N, B, H, Q, K) float32.
+            The most probable tokens, (N, B, T), and each site's attention weights, (N, B, H, Q, K) float32.
         """
         device = rows.device
         tokens = torch.from_numpy(src).to(device), torch.from_numpy(tgt).to(device)
@@ -131,12 +131,12 @@ class Developer:
         return guesses.cpu().numpy(), dict(zip(self._attentions, arrays, strict=True))
 
     def load(self, row: Tensor) -> Transformer:
-        """The copy with the weights of one step, (numbers,)."""
+        """Load the weights of one step, (numbers,), into the copy and return it."""
         torch._foreach_copy_(self._parameters, [*self._split(row).values()])
         return self.model
 
     def _split(self, rows: Tensor) -> dict[str, Tensor]:
-        """Rows of numbers, (..., numbers), as parameters by name."""
+        """Split rows of numbers, (..., numbers), into parameters by name."""
         parts = rows.split([prod(shape) for _, shape in self.tensors], dim=-1)
         lead = rows.shape[:-1]
         return {

@@ -12,7 +12,7 @@ import numpy as np
 from transformer.axes import Axes, is_own, reading_sites
 from transformer.evaluation import Evaluation
 from transformer.insight.scores import FOCUS, ROLES, THRESHOLD, Links, badge, clearest_head
-from transformer.interventions import NOTHING, PAD, Interventions
+from transformer.interventions import NO_INTERVENTIONS, PAD, Interventions
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -23,7 +23,7 @@ class Output:
 
     text: str
     stopped: bool
-    """Whether it ended by itself."""
+    """Whether the model ended it with [EOS]."""
     right: bool
     """Whether it is right to the last token and stops."""
     pieces: tuple[str, ...]
@@ -38,15 +38,15 @@ class Word:
 
     text: str
     answer: str | None
-    """None where the right answer is not known: then the maps run over the model's own output."""
+    """The right answer; None where it is unknown: the maps then run over the model's own output."""
     written_at: int | None = None
     """The step of the output over which the maps run; None where they run over the right answer."""
     src_tokens: tuple[str, ...]
-    """Tokens of the encoder; its [PAD]s too where these are not hidden."""
+    """Tokens of the encoder, including [PAD] if padding is not masked."""
     tgt_tokens: tuple[str, ...]
-    """Tokens of the decoder. Without two stacks both are the same."""
+    """Tokens of the decoder; in a model with one stack, the same as `src_tokens`."""
     expected: tuple[str, ...]
-    """The right token of each position that writes; empty where there is none."""
+    """The right token of each position that writes; an empty string where there is none."""
     held_out: bool
     too_long: bool
     """Longer than anything trained on."""
@@ -57,9 +57,9 @@ class Word:
     n_read: int = 0
     """Tokens of the question, special ones left out."""
     links: Links | None = None
-    """The gold alignment: for each token of the answer, the columns that it needs; None where not known."""
+    """The gold alignment: for each token of the answer, the columns that it needs; None if unknown."""
     sides: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
-    """The tokens of the axes of a model of the user's own."""
+    """For an own model: the tokens of each axis, by its name."""
 
     def tokens(self, side: str) -> tuple[str, ...]:
         """The tokens of one axis."""
@@ -79,41 +79,41 @@ def fed_with(axes: Mapping[str, Axes], word: Word) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Probe(Word):
+class RecordedWord(Word):
     """The recording of one word at one step."""
 
     predicted: tuple[str, ...]
     """The most probable token of each position that writes."""
     output: str
-    """Written by the model alone (free-running), at `output_step`."""
+    """The free-running output, written at `output_step`."""
     output_step: int | None
-    """The newest step at which it wrote; None where it had not been asked to write this word yet."""
+    """The newest step with an output for this word; None if the model has not written one yet."""
     stopped: bool
-    """Whether the output ended by itself."""
+    """Whether the model ended the output with [EOS]."""
     right: bool
     """Whether the output is right to the last token and stops."""
     pieces: tuple[str, ...] = ()
     """The text of each token of the output; joined, they are `output`."""
     drawn_at: int | None
-    """The first step whose batch had this word; None if there is none up to here."""
+    """The first step whose batch contained this word; None if no batch up to this step did."""
     looked_up_to: int
     """The last step whose batch was searched for this word."""
 
     @property
     def forced(self) -> bool:
-        """Whether the maps are teacher-forced, and not of the model's own output."""
+        """Whether the maps are teacher-forced rather than free-running."""
         return self.answer is not None
 
     @property
     def n_written(self) -> int:
-        """Number of tokens that the rows of the maps write, without special ones."""
+        """Number of tokens that the rows of the maps write, without special tokens."""
         return len(self.wanted) if self.forced else max(0, sum(bool(token) for token in self.expected) - 1)
 
     @property
     def marked(self) -> tuple[tuple[str, bool], ...]:
-        """The tokens of the output, each with whether it is right; then marks for missing tokens or no end.
+        """(text, whether right) of each token of the output, then marks for missing tokens or a missing end.
 
-        Where the right answer is not known, or another one counts as right, nothing is marked wrong.
+        If the right answer is unknown, or another answer counts as right, no token is marked wrong.
         """
         if self.output_step is None:
             return ()
@@ -131,7 +131,7 @@ class Probe(Word):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Measurement:
-    """Scores of every head over many words at one step. They cost more than maps, and are made less often."""
+    """Scores of every head over many words at one step. They cost more than maps and are made less often."""
 
     step: int
     head_scores: Mapping[str, Mapping[str, Array]]
@@ -142,14 +142,14 @@ class Measurement:
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
-    """The free-running outputs of the model at one step; as often as measurements."""
+    """The free-running outputs of the model at one step; written as often as scores are measured."""
 
     step: int
     by_word: Mapping[str, Output]
-    """Tracked word to what was written."""
+    """Tracked word to its output."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)  # each is itself: pictures are kept by their frame
+@dataclass(frozen=True, kw_only=True, eq=False)  # hashed by identity: pictures are cached by frame
 class Frame:
     """Everything recorded at one step."""
 
@@ -162,45 +162,45 @@ class Frame:
     """The newest evaluation up to this step."""
     measurement: Measurement
     """The newest measurement up to this step."""
-    probes: tuple[Probe, ...]
+    words: tuple[RecordedWord, ...]
     axes: Mapping[str, Axes]
     """Every site of the model, in the order of the forward pass."""
     maps: tuple[Mapping[str, Array], ...]
-    """Of each probe, site to (H, Q, K) float32; NaN where blocked. Hidden padding is left out."""
+    """For each word: site to (H, Q, K) float32 weights; NaN where blocked. Masked padding is left out."""
     aim: str = "mirror"
     """The score of this task: mirror, gold or focus."""
-    interventions: Interventions = field(default=NOTHING)
+    interventions: Interventions = field(default=NO_INTERVENTIONS)
     """The interventions when this was recorded."""
 
     @property
     def head_scores(self) -> Mapping[str, Mapping[str, Array]]:
-        """Of the measurement: site to the name of a score to (H,)."""
+        """The head scores of `measurement`: site to the name of a score to (H,)."""
         return self.measurement.head_scores
 
     @property
     def clearest(self) -> tuple[str, int]:
-        """Of the measurement: site and head with the clearest pattern, with hysteresis."""
+        """The clearest head of `measurement`: site and head with the clearest pattern, with hysteresis."""
         return self.measurement.clearest
 
     @cached_property
     def scores(self) -> dict[str, Array]:
-        """Site to (H,) scores of the task's aim, where the answer reads the question."""
+        """Site to (H,) scores for the task's aim, for the sites where the answer reads the question."""
         return {site: self.head_scores[site][self.aim] for site in reading_sites(self.axes)}
 
     def row_of(self, text: str) -> int:
-        """The number of a word among the probes; 0 where it is not one (yet)."""
-        return next((i for i, probe in enumerate(self.probes) if probe.text == text), 0)
+        """The index of a word among the tracked words; 0 if it is not among them (yet)."""
+        return next((i for i, probe in enumerate(self.words) if probe.text == text), 0)
 
     def map(self, row: int, site: str) -> Array:
-        """(H, Q, K) float32 of one probe; NaN where a mask or a hand blocks. Hidden padding is left out."""
+        """(H, Q, K) float32 weights of one tracked word; NaN where blocked. Masked padding is left out."""
         return self.maps[row][site]
 
     def n_heads(self, site: str) -> int:
         return len(self.maps[0][site])
 
     def on_padding(self, row: int, site: str) -> Array:
-        """(H,) mean share of attention that one probe's tokens give to [PAD]; 0 where it is hidden."""
-        axes, probe = self.axes[site], self.probes[row]
+        """(H,) mean share of attention that the tokens of one word give to [PAD]; 0 if padding is masked."""
+        axes, probe = self.axes[site], self.words[row]
         rows = np.array([token != PAD for token in probe.tokens(axes.query)])
         columns = np.array([token == PAD for token in probe.tokens(axes.key)])
         share: Array = np.nan_to_num(self.map(row, site))[:, rows][:, :, columns].sum(axis=-1).mean(axis=-1)

@@ -10,38 +10,38 @@ from typing import Any, TypeVar, overload
 
 from transformer.evaluation import Evaluation
 from transformer.recording.chunk import Chunk, facts_of, together
-from transformer.recording.frame import Frame, Measurement, Output, Outputs, Probe, Word
+from transformer.recording.frame import Frame, Measurement, Output, Outputs, RecordedWord, Word
 
 MEMORY_LIMIT = 32 * 2**20
-"""Bytes that the frames of one run take."""
+"""Maximum bytes of the frames of one run."""
 BESIDE = 6_000
-"""Approximate bytes of a record beside the numbers of its maps."""
+"""Approximate bytes of a record in addition to the numbers of its maps."""
 DENSE = 64
 """Number of newest steps that are never thinned: moments are looked for among them."""
 FILLED = 0.7
-"""Share of a limit that is filled after thinning, which is therefore rare."""
+"""Share of a limit that is still filled after thinning; the free rest makes thinning rare."""
 SPARSE = 32
-"""Thinning keeps one measurement, output and evaluation for about this many frames."""
+"""Thinning keeps one measurement, output and evaluation per about this many frames."""
 _BUILT = 32
-"""Most frames that are cached: several panels of a page show the same ones."""
+"""Maximum number of cached frames; several panels of a page show the same frames."""
 NOT_EVALUATED = Evaluation(step=0, right=0, total=0, loss=0.0, free_loss=0.0, token_accuracy=0.0)
 """The evaluation of an own model, which has no held-out examples here."""
 NOTHING_WRITTEN = Output(text="", stopped=True, right=False, pieces=(), ids=())
 
 Recorded = Chunk | Measurement | Outputs | Evaluation
 Numbers = Callable[[int], tuple[float, float | None]]
-"""From a step to (seconds of training, loss)."""
+"""Function from a step to (seconds of training, loss)."""
 Costly = TypeVar("Costly", Measurement, Outputs, Evaluation)
 """Records that cost more than maps, and so are not made at every step."""
 
 
 class Frames(Sequence[Frame]):
-    """The recording of a run, oldest frame first. Immutable; a frame is put together when it is asked for.
+    """The recording of a run, oldest frame first. Immutable; a frame is built when it is accessed.
 
     Args:
         records: in the order in which they were made.
-        numbers: tells seconds and loss of a step.
-        aim: which score tells what a head is to find.
+        numbers: returns seconds and loss of a step.
+        aim: the score of the task, as in `Frame`.
         generation: increases whenever records are removed; adding records does not change it.
     """
 
@@ -54,7 +54,7 @@ class Frames(Sequence[Frame]):
         generation: int = 0,
     ) -> None:
         self.records: tuple[Recorded, ...] = ()
-        """All of it, in the order in which it was made."""
+        """All records, in the order in which they were made."""
         self.steps: tuple[int, ...] = ()
         """The steps of all frames, ascending."""
         self.generation, self._numbers, self._aim = generation, numbers, aim
@@ -89,7 +89,7 @@ class Frames(Sequence[Frame]):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The tracked words, in the order in which they came."""
+        """The tracked words, in the order in which they were added."""
         return tuple(self._chunks)
 
     def chunks_of(self, text: str) -> tuple[Chunk, ...]:
@@ -101,7 +101,7 @@ class Frames(Sequence[Frame]):
         return tuple(step for chunk in self.chunks_of(text) for step in chunk.steps)
 
     def place_of(self, text: str, step: int) -> tuple[Chunk, int] | None:
-        """The chunk that has a word at a step, and where in it; None where that was not recorded."""
+        """The chunk with a word at a step, and the index of the step in it; None if not recorded."""
         chunks = self.chunks_of(text)
         begun = chunks[: bisect_right(chunks, step, key=lambda chunk: chunk.steps[0])]
         having = (chunk for chunk in reversed(begun) if step in chunk.steps)
@@ -140,15 +140,15 @@ class Frames(Sequence[Frame]):
 
     @property
     def nbytes(self) -> int:
-        """Memory of what was recorded."""
+        """Approximate bytes of all records."""
         chunks = [chunk for chunks in self._chunks.values() for chunk in chunks]
         n_records = len(chunks) + sum(map(len, self._costly.values()))
         return sum(chunk.nbytes for chunk in chunks) + BESIDE * n_records
 
-    # Others like it.
+    # Derived frames.
 
     def extended(self, records: Sequence[Recorded], numbers: Numbers | None = None) -> Frames:
-        """These frames and more: what was recorded since, or the past of a word that was added later.
+        """These frames with further records: newer ones, or the past of a word that was added later.
 
         Args:
             numbers: gives seconds and loss of a step from now on; None keeps the present function.
@@ -162,13 +162,13 @@ class Frames(Sequence[Frame]):
         return made
 
     def without(self, text: str) -> Frames:
-        """Without one word."""
+        """These frames without one word."""
         return self._reduced(
             one for one in self.records if not isinstance(one, Chunk) or one.word.text != text
         )
 
     def until(self, step: int) -> Frames:
-        """Up to a step."""
+        """These frames up to a step."""
         return self._reduced(early for one in self.records if (early := up_to(one, step)) is not None)
 
     def thinned(self, protected: Set[int], limit: int) -> Frames:
@@ -180,11 +180,11 @@ class Frames(Sequence[Frame]):
         if self.nbytes <= limit:
             return self
         room = int(FILLED * limit * len(self.steps) / self.nbytes)
-        stay = staying_steps(self.steps, room + 2 + len(protected), protected)
+        stay = steps_to_keep(self.steps, room + 2 + len(protected), protected)
         apart = SPARSE * (self.steps[-1] // len(stay) + 1)
         kept: list[Recorded] = []
         for by_step in self._costly.values():
-            first: dict[int, int] = {}  # of all that are as near to each other
+            first: dict[int, int] = {}  # first step in each interval of `apart` steps
             for step in sorted(by_step):
                 first.setdefault(step // apart, step)
             kept += [by_step[step] for step in sorted(by_step) if step in {*first.values()} | stay]
@@ -196,10 +196,10 @@ class Frames(Sequence[Frame]):
     def _reduced(self, records: Iterable[Recorded]) -> Frames:
         return Frames(records, numbers=self._numbers, aim=self._aim, generation=self.generation + 1)
 
-    # What is inside.
+    # Internal.
 
     def _add(self, records: tuple[Recorded, ...]) -> None:
-        """Only while it is made."""
+        """Add records; called only while the object is being built."""
         self.records += records
         new: set[int] = set()
         for one in records:
@@ -226,7 +226,7 @@ class Frames(Sequence[Frame]):
             loss=loss,
             evaluation=evaluation or NOT_EVALUATED,
             measurement=measurement,
-            probes=tuple(_probe(chunk, i, self.written_at(step)) for chunk, i in found),
+            words=tuple(_probe(chunk, i, self.written_at(step)) for chunk, i in found),
             axes=found[0][0].axes,
             maps=tuple(chunk.weights(i) for chunk, i in found),
             aim=self._aim,
@@ -234,7 +234,7 @@ class Frames(Sequence[Frame]):
         )
 
 
-def _probe(chunk: Chunk, i: int, newest: Outputs | None) -> Probe:
+def _probe(chunk: Chunk, i: int, newest: Outputs | None) -> RecordedWord:
     """The recording of a word at one step.
 
     Args:
@@ -243,7 +243,7 @@ def _probe(chunk: Chunk, i: int, newest: Outputs | None) -> Probe:
     word, step, drawn_at = chunk.word, chunk.steps[i], chunk.drawn_at
     output = None if newest is None or newest.step > step else newest.by_word.get(word.text)
     written = output or NOTHING_WRITTEN
-    return Probe(
+    return RecordedWord(
         **facts_of(Word, word),
         predicted=chunk.predictions(i),
         output=written.text,
@@ -263,11 +263,11 @@ def up_to(record: Recorded, step: int) -> Recorded | None:
     return record if record.step <= step else None
 
 
-def staying_steps(steps: Sequence[int], room: int, protected: Collection[int] = ()) -> set[int]:
-    """As many of some ascending steps as there is room for: the multiples of the lowest power of 2 that fit.
+def steps_to_keep(steps: Sequence[int], room: int, protected: Collection[int] = ()) -> set[int]:
+    """Choose up to `room` of some ascending steps: the multiples of the lowest power of 2 that fit.
 
-    Also kept are the first step, the newest (up to `DENSE`, or a quarter of the room), and the protected
-    ones, the newest first.
+    Also kept are the first step, the newest steps (`DENSE` or a quarter of the room, whichever is less), and
+    the protected steps, the newest first.
     """
     if len(steps) <= room:
         return {*steps}
@@ -285,7 +285,7 @@ def nearest_step(steps: Sequence[int], step: int) -> int | None:
 
 
 def _placed(chunks: tuple[Chunk, ...], new: Chunk) -> tuple[Chunk, ...]:
-    """Chunks of a word with a new one at its place; where both have a step, the new one's stays."""
+    """Insert a new chunk into the chunks of a word, in order of step; it replaces the steps in common."""
     if not chunks or chunks[-1].steps[-1] < new.steps[0]:
         return (*chunks, new)
     left = (chunk.only(lambda step: step not in new.steps) for chunk in chunks)

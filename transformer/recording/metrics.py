@@ -1,4 +1,4 @@
-"""The numbers of every step of a run: one growing table that readers may look at while it grows."""
+"""The numbers of every step of a run: a table that can be read while it grows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from transformer.evaluation import Evaluation
 
-if TYPE_CHECKING:  # loaded when a table is asked for, or in a run's thread, and not before the first page
+if TYPE_CHECKING:  # imported by `table` or in a run's thread, so that the first page need not wait
     import pandas as pd
 
 
@@ -20,7 +20,7 @@ OF_EVALUATION = {
     "bleu": "bleu",
     "chrf": "chrf",
 }
-"""Columns, and what an evaluation calls them."""
+"""Column to the field of an `Evaluation`."""
 COLUMNS = (
     "step",
     "loss",
@@ -31,15 +31,15 @@ COLUMNS = (
     "seconds",
     *OF_EVALUATION,
 )
-"""One row a step; what is of an evaluation is NaN at steps without one, and BLEU and chrF where nothing is
-translated."""
+"""The columns of the table, which has one row per step. Those of an evaluation are NaN at steps without one;
+BLEU and chrF are NaN also if the task is no translation."""
 
 
 class Metrics:
     """An append-only table: one thread appends, any thread reads without a lock; finished rows never change.
 
     Args:
-        more: names of columns in addition to `COLUMNS`, which an own model records.
+        more: names of columns that an own model records in addition to `COLUMNS`.
     """
 
     def __init__(self, more: tuple[str, ...] = ()) -> None:
@@ -48,7 +48,7 @@ class Metrics:
         self._n = 0
 
     def append(self, **values: float | None) -> None:
-        """Add a row; what is left out or None is NaN."""
+        """Add a row; a value that is missing or None becomes NaN."""
         if self._n == len(self._rows):
             self._rows = np.concatenate([self._rows, np.full_like(self._rows, np.nan)])
         found = (values.get(name) for name in self.names)
@@ -87,7 +87,7 @@ class Metrics:
             )
 
     def until(self, step: int) -> Metrics:
-        """The rows up to a step, in a table of their own: this one may grow."""
+        """Copy the rows up to a step to a new table, because this one may grow."""
         rows = self._rows[: self._n]
         made = Metrics(self.names[len(COLUMNS) :])
         made.extend(rows[rows[:, 0] <= step])
@@ -118,15 +118,15 @@ class Metrics:
         return self._n
 
     def columns(self, *names: str) -> list[np.ndarray[Any, np.dtype[np.float64]]]:
-        """Several columns, all of the same length though rows may be added meanwhile."""
-        n = self._n  # before the rows: they may only have grown since
+        """Several columns, all of the same length even if rows are added meanwhile."""
+        n = self._n  # read before `_rows`, which can only grow
         return [self._rows[:n, self.names.index(name)] for name in names]
 
     def column(self, name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
         return self.columns(name)[0]
 
     def table(self) -> pd.DataFrame:
-        """The whole table; `step` as whole numbers."""
+        """The whole table as a DataFrame; `step` is int64."""
         import pandas as pd
 
         n = self._n

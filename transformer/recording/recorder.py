@@ -1,4 +1,4 @@
-"""Records a model while it trains: maps of as many steps as its share of the time allows and, less often,
+"""Record a model while it trains: maps of as many steps as the time for recording allows and, less often,
 scores and outputs."""
 
 from __future__ import annotations
@@ -15,49 +15,49 @@ from transformer.decoding.beam import GREEDY, Decoding
 from transformer.errors import InputError
 from transformer.insight.scores import clearest_head
 from transformer.model.transformer import Transformer
-from transformer.recording.chunk import Chunk, coded, may_look
-from transformer.recording.developer import Developer, Ring, stacked
+from transformer.recording.chunk import Chunk, allowed_cells, coded
+from transformer.recording.developer import Developer, WeightBuffer, stacked
 from transformer.recording.frame import Array, Measurement, Outputs, Word
 from transformer.recording.scorer import Scorer
 from transformer.recording.weights import Snapshot, Tensors, Weights
-from transformer.recording.words import Drawn, WordBatch, in_batches, outputs_of, word_batch
+from transformer.recording.words import DrawnWords, WordBatch, in_batches, outputs_of, word_batch
 from transformer.tasks import Question, Task
 
 MAPS_BYTES = 256 * 2**20
-"""Approximate limit of the maps of steps that are developed together."""
+"""Approximate limit in bytes of the maps that are developed together."""
 UNWATCHED, WATCHED = 0.06, 0.10
-"""Shares of the training's time that recording is to take."""
+"""Target shares of the training time for recording, without and with viewers."""
 TOLERANCE = 1.5
-"""Factor over its share from which it records less often: a busy machine measures badly."""
+"""Recording becomes rarer above its share times this; on a busy machine, measured times are inexact."""
 KNOWN_SECONDS = 1.0
-"""Seconds of recording to measure before anything is decided."""
+"""Seconds of recording to measure before the recording interval is changed."""
 MOST_APART = 64
 FADING = 0.9
-"""Weight of older measurements, for each development and each training step."""
+"""Decay of the moving averages of times, per development and per training step."""
 
 
 class Recorder:
     """Records one model in the thread that trains it. Draws no random numbers and does not affect training.
 
     Args:
-        model: the one that trains. Its weights are copied; only `measure` and `write` send words through it.
-        task: knows the right answers.
-        decoding: how the outputs are looked for.
+        model: the model that trains. Its weights are copied; only `measure` and `write` run words through it.
+        task: provides the right answers.
+        decoding: the decoding method of the outputs.
     """
 
     def __init__(self, model: Transformer, task: Task, decoding: Decoding = GREEDY) -> None:
         self._model, self._task, self._decoding = model, task, decoding
         self._device = model.to_logits.weight.device
-        self.ring = Ring(model)
+        self.ring = WeightBuffer(model)
         """Copies of the weights of pending steps: those that are not developed yet."""
         self._developer = Developer(model.config, self._device)
         self._scorer = Scorer(task)
         self._questions: list[Question] = []
         self._written = Outputs(step=0, by_word={})  # the newest
-        self._sure: tuple[int, set[str]] = -1, set()  # words whose rows all predicted right, at which step
+        self._known_right: tuple[int, set[str]] = -1, set()  # (step, words predicted right there)
         self._clearest: tuple[str, int] | None = None
-        self._batches: list[WordBatch] | None = None  # of the words; None where they are to be made anew
-        self.drawn = Drawn()
+        self._batches: list[WordBatch] | None = None  # of the tracked words; None if they must be rebuilt
+        self.drawn = DrawnWords()
         """The examples that training has drawn, as the training loop reports them."""
 
     @property
@@ -66,7 +66,7 @@ class Recorder:
         return self._developer.tensors
 
     def resume(self, measured: Measurement | None, written: Outputs | None, seed: int, step: int) -> None:
-        """Restore a recorder after this many steps of training, given its last measurement and outputs."""
+        """Restore the state after `step` steps of training, given the last measurement and outputs."""
         if measured is not None:
             self._clearest = measured.clearest
         if written is not None:
@@ -75,7 +75,7 @@ class Recorder:
             if self.drawn.steps == k:
                 self.drawn.note(k + 1, [pair.source for pair in self._task.pairs(seed, k)])
 
-    # Which words.
+    # Tracked words.
 
     def add(self, question: Question) -> None:
         """Record this word too from the next development on; call `write` before if its answer is unknown."""
@@ -84,17 +84,17 @@ class Recorder:
             self._batches = None
 
     def remove(self, question: Question) -> None:
-        """Record this word no longer."""
+        """Stop recording this word."""
         self._questions.remove(question)
         self._batches = None
 
     # Developing.
 
     def develop(self, weights: Weights | None = None, *, finite: bool = False) -> list[Chunk]:
-        """The maps of all pending steps, a chunk a word.
+        """Develop the maps of all pending steps, one chunk per word.
 
         Args:
-            weights: where the copied weights are kept.
+            weights: the store to which the copied weights are appended.
             finite: leave out steps at which a parameter is NaN or infinite.
 
         Raises:
@@ -115,15 +115,15 @@ class Recorder:
         if weights is not None:
             copied = {step: row.tobytes() for step, row in zip(steps, rows.cpu().numpy(), strict=True)}
             weights.append(copied, self._model.interventions, self.tensors)
-        self.ring.clear()  # not before an error: the finite steps can still be developed
-        order = {question.text: i for i, question in enumerate(self._questions)}  # however they are grouped
+        self.ring.clear()  # only without an error: after one, the finite steps can still be developed
+        order = {question.text: i for i, question in enumerate(self._questions)}  # not that of the batches
         chunks.sort(key=lambda chunk: (chunk.steps[0], order[chunk.word.text]))
         last = [chunk for chunk in chunks if chunk.steps[-1] == steps[-1]]
-        self._sure = steps[-1], {chunk.word.text for chunk in last if _predicts_right(chunk)}
+        self._known_right = steps[-1], {chunk.word.text for chunk in last if _predicts_right(chunk)}
         return chunks
 
     def past(self, question: Question, snapshots: Sequence[Snapshot], weights: Weights) -> list[Chunk]:
-        """The maps of one word at earlier steps; what is no longer kept is passed over.
+        """The maps of one word at earlier steps; steps whose weights are no longer kept are skipped.
 
         Args:
             snapshots: in order of step; as many as fit into one pass.
@@ -142,14 +142,14 @@ class Recorder:
         return chunks
 
     def _intervene(self) -> None:
-        """Let the copy of the model have the interventions of the one that trains."""
+        """Apply the interventions of the training model to its copy."""
         if self._developer.model.interventions != self._model.interventions:
             self._batches = None  # their padding depends on the masks
         self._developer.intervene(self._model.interventions, self._task.src_tokenizer.id_of)
 
     @property
     def _hidden(self) -> bool:
-        """Whether [PAD] is hidden from the copy of the model."""
+        """Whether the copy of the model masks padding."""
         return self._developer.model.masked("padding")
 
     def _batch_of(self, questions: Sequence[Question]) -> WordBatch:
@@ -159,7 +159,7 @@ class Recorder:
     def _developed(
         self, steps: Sequence[int], rows: torch.Tensor, batches: Sequence[WordBatch]
     ) -> list[Chunk]:
-        """As many steps at once as fit into memory."""
+        """Develop steps, as many at once as fit into memory."""
         n_cells = max(batch.n_cells(self._developer.axes) for batch in batches)
         n = max(1, MAPS_BYTES // (4 * self._model.config.n_heads * n_cells))
         chunks = []
@@ -175,13 +175,13 @@ class Recorder:
         """The developed maps of one word.
 
         Args:
-            guesses: (N, T) ids of the likeliest tokens.
-            maps: site to (N, H, Q, K), hidden padding too.
+            guesses: (N, T) ids of the most probable tokens.
+            maps: site to (N, H, Q, K), including masked padding.
         """
         axes, taken = self._developer.axes, self._developer.model.interventions
         codes = {}
         for site, weights in maps.items():
-            may = may_look(word, axes[site], taken, site, weights.shape[1])
+            may = allowed_cells(word, axes[site], taken, site, weights.shape[1])
             codes[site] = coded(weights[:, :, : may.shape[1], : may.shape[2]], may)
         n_rows = len(word.expected)
         ids, places = np.unique(guesses[:, :n_rows], return_inverse=True)
@@ -197,19 +197,19 @@ class Recorder:
             maps=codes,
         )
 
-    # What costs more.
+    # Scores and outputs, which cost more than maps.
 
     def measure(self, step: int) -> Measurement:
-        """Scores of all heads as they are now."""
+        """Measure the scores of all heads with the current weights."""
         measured = self._measurement(step, self._model)
         self._clearest = measured.clearest
         return measured
 
     def measure_past(self, step: int, weights: Weights) -> Measurement:
-        """Scores of all heads as they were at a step whose weights are kept; nothing may be pending.
+        """Measure the scores of all heads with the kept weights of a step; no step may be pending.
 
         Raises:
-            InputError: they are not.
+            InputError: the weights of this step are not kept.
         """
         self._intervene()
         (row,) = stacked([weights.body(step)], self._device)
@@ -222,42 +222,42 @@ class Recorder:
         return Measurement(step=step, head_scores=scores, clearest=clearest)
 
     def write(self, step: int) -> Outputs:
-        """The present free-running output for each word.
+        """Write the current free-running output for each word.
 
-        Nothing may be pending: maps of words whose answer is not known run over this from now on.
+        No step may be pending: from now on the maps of words with an unknown answer run over these outputs.
         """
         # If all rows of a word predict right, greedy decoding writes the right answer, because each row reads
-        # the same tokens then; not so where rows read ahead.
+        # the same tokens then; this does not hold if rows read ahead.
         model = self._model
         foreseen = self._decoding.width == 1 and (model.masked("causal") or model.writes_at_once)
-        sure = self._sure[1] if foreseen and self._sure[0] == step else set()
-        by_word = outputs_of(model, self._task, self._questions, self._decoding, sure)
+        known_right = self._known_right[1] if foreseen and self._known_right[0] == step else set()
+        by_word = outputs_of(model, self._task, self._questions, self._decoding, known_right)
         self._written, self._batches = Outputs(step=step, by_word=by_word), None
         return self._written
 
     def row(self) -> bytes:
-        """The weights as they are now, as they are kept."""
+        """The current weights as bytes, in the format of `Weights`."""
         tensors = self._model.state_dict().values()
         return b"".join(tensor.detach().float().cpu().numpy().tobytes() for tensor in tensors)
 
 
 def _predicts_right(chunk: Chunk) -> bool:
-    """Whether at its last step each row predicts what it is to write, the right answer being known."""
+    """Whether the right answer is known and, at the last step, each row predicts its expected token."""
     pairs = zip(chunk.predictions(-1), chunk.word.expected, strict=True)
     return chunk.word.answer is not None and all(was == is_to for was, is_to in pairs if is_to)
 
 
 class FrameScheduler:
-    """Records one in `every` steps: each step, unless that costs too much.
+    """Sets the recording interval `every` in steps: 1, unless recording every step costs too much.
 
     Args:
-        every: to begin with.
+        every: the initial interval.
     """
 
     def __init__(self, every: int = 1) -> None:
         self.every = every
-        self._recording = 0.0  # seconds in all
-        self._lately = 0.0, 0.0  # seconds of recording, and steps recorded: the older, the less they count
+        self._recording = 0.0  # total seconds of recording
+        self._lately = 0.0, 0.0  # seconds of recording and steps recorded, as decaying sums
         self._a_step = 0.0  # seconds of a training step, a moving average
 
     def trained(self, seconds: float) -> None:
@@ -265,7 +265,7 @@ class FrameScheduler:
         self._a_step = FADING * self._a_step + (1 - FADING) * seconds if self._a_step else seconds
 
     def recorded(self, n: int, seconds: float, *, watched: bool) -> None:
-        """Note the time that developing these steps took."""
+        """Note the time that developing `n` steps took, and adapt `every`."""
         self._recording += seconds
         fading = FADING if n else 1.0
         self._lately = fading * self._lately[0] + seconds, fading * self._lately[1] + n

@@ -20,12 +20,12 @@ from transformer.errors import InputError
 _HEAD = struct.Struct("<4sIQII")
 _MAGIC = b"HLR1"
 MOST_FACTS = 16 * 2**20
-"""Bytes of the JSON of one record; more is damage."""
+"""Maximum bytes of the JSON of one record; a larger length means that the file is damaged."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """An entry to append: facts as JSON, and numbers."""
+    """A record to append: facts as JSON, and numbers."""
 
     facts: bytes
     body: bytes = b""
@@ -84,7 +84,7 @@ def _written(file: BinaryIO, records: Sequence[Record], at: int) -> list[Entry]:
 
 @contextmanager
 def replacement(path: Path) -> Iterator[BinaryIO]:
-    """A file that takes the place of another when all of it is written: a reader has the old or the new.
+    """Open a file that replaces another once it is completely written; a reader sees the old or the new one.
 
     Raises:
         OSError: the disk is full, or the file cannot be written.
@@ -100,13 +100,13 @@ def replacement(path: Path) -> Iterator[BinaryIO]:
 
 
 def rewrite(path: Path, records: Sequence[Record]) -> list[Entry]:
-    """Put a file of these records in the place of another. Raises OSError."""
+    """Replace a file by one with these records. Raises OSError."""
     with replacement(path) as file:
         return _written(file, records, 0)
 
 
 def compact(path: Path, entries: Sequence[Entry]) -> list[Entry]:
-    """Keep these records of a file alone, in this order. Raises OSError."""
+    """Keep only these records of a file, in this order. Raises OSError."""
     kept, at = [], 0
     with path.open("rb") as source, replacement(path) as target:
         for entry in entries:
@@ -121,8 +121,8 @@ def compact(path: Path, entries: Sequence[Entry]) -> list[Entry]:
 
 
 def scan(path: Path, start: int = 0) -> Iterator[Entry]:
-    """The records from a position on, up to the end or to the first that is cut off or damaged; bodies are
-    not read.
+    """Yield the records from a position on, up to the end or the first truncated or damaged record; bodies
+    are not read.
 
     Raises:
         OSError: the file cannot be read.
@@ -156,7 +156,7 @@ def body_of(path: Path, entry: Entry) -> bytes:
 
 
 def stands(path: Path, entry: Entry) -> bool:
-    """Whether a record is where it was: the file may have been written over, or another is in its place."""
+    """Whether a record is still at its position; the file may have been overwritten or replaced since."""
     return next(scan(path, entry.start), None) == entry
 
 

@@ -1,4 +1,4 @@
-"""The scores of every head, on words that are the same each time."""
+"""The scores of every head, on a fixed set of words."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from transformer.tasks import Task
 from transformer.tasks.unknown import mostly_known
 
 N_SCORED_WORDS = 64
-"""Most held-out examples for head scores, of mostly known tokens; words have 3 letters or more."""
+"""Maximum number of held-out examples for head scores; mostly known tokens, words of 3 letters or more."""
 
 
 class Scorer:
     """Measures every head of a model on fixed held-out words.
 
-    If no held-out word has mostly known tokens, all scores are 0: they would measure attention to [UNK].
+    If no held-out word has mostly known tokens, all scores are 0: they would only measure attention to [UNK].
 
     Args:
         task: provides the words and their answers.
@@ -64,7 +64,7 @@ class Scorer:
         return {site: {name: np.zeros_like(row) for name, row in of.items()} for site, of in scores.items()}
 
     def _batch(self, *, filled: bool, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-        """The words as the model reads them: the same each time."""
+        """The encoded words, cached for each value of `filled`."""
         if filled not in self._tensors:
             batch = self._task.encode(self._words, filled=filled)
             src, tgt = torch.from_numpy(batch.src), torch.from_numpy(batch.tgt_in)

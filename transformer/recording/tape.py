@@ -1,4 +1,4 @@
-"""Access to the tensors inside a forward pass: within `record`, every attention keeps what is asked for."""
+"""Access to the tensors inside a forward pass: within `record`, attentions store what is requested."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from transformer.recording.frame import Array
 
 RECORDABLE = frozenset({"query", "key", "value", "scores", "mask", "weights", "mixed"})
 """Names of tensors that can be recorded. query, key, value and mixed (the weighted sum of the values) are
-(B, H, positions, K). scores (scaled, before the mask), mask (True where attention is allowed) and weights are
-(B, H, Q, S)."""
+(B, H, positions, d_head). scores (scaled, before the mask), mask (True where attention is allowed) and
+weights are (B, H, Q, S)."""
 WEIGHTS = frozenset({"weights"})
 
 
 class Tape:
-    """The tensors of a forward pass as arrays of their own, which later training cannot change."""
+    """The tensors of a forward pass, copied to arrays that later training cannot change."""
 
     def __init__(self) -> None:
         self.sites: dict[str, dict[str, Array]] = {}
@@ -26,7 +26,7 @@ class Tape:
 
     @property
     def weights(self) -> dict[str, Array]:
-        """Name of the site to (B, H, Q, S) float32."""
+        """Site to attention weights, (B, H, Q, S) float32."""
         return {site: recorded["weights"] for site, recorded in self.sites.items()}
 
 
@@ -39,10 +39,10 @@ def record(model: Transformer, what: Set[str] = WEIGHTS) -> Iterator[Tape]:
 
     Args:
         model: must not be trained by another thread meanwhile.
-        what: names of what to keep, from `RECORDABLE`.
+        what: names of the tensors to record, from `RECORDABLE`.
 
     Raises:
-        ValueError: something that cannot be recorded.
+        ValueError: `what` names a tensor that cannot be recorded.
     """
     if not what <= RECORDABLE:
         raise ValueError(f"Cannot record {sorted(what - RECORDABLE)}; only {sorted(RECORDABLE)}.")

@@ -1,4 +1,4 @@
-"""The view of a run: one immutable picture of it, for every page, file and reader."""
+"""The view of a run: its immutable state at one time, for pages, files and other readers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from transformer.config import RunConfig
 from transformer.insight.moments import Moment
-from transformer.interventions import NOTHING, Interventions
+from transformer.interventions import NO_INTERVENTIONS, Interventions
 from transformer.recording.chunk import is_name
 from transformer.recording.frame import Frame
 from transformer.recording.frames import Frames, nearest_step
@@ -21,71 +21,71 @@ IDLE, QUEUED, TRAINING, PAUSED = "idle", "queued", "training", "paused"
 FINISHED, STOPPED, FAILED, RECORDED = "finished", "stopped", "failed", "recorded"
 ENDED = (FINISHED, STOPPED, FAILED, RECORDED)
 MAX_WORDS = 12
-"""Tracked words of one run; the oldest of the user's own gives way."""
+"""Maximum number of tracked words of a run; beyond it, the oldest word that the user added is dropped."""
 MAX_NAME = 40
-"""Letters of a run's name."""
+"""Maximum number of characters of a run's name."""
 MOST_CURVES = 8
-"""Numbers beside the loss that a run of an own model can have."""
+"""Maximum number of curves of an own model, in addition to the loss."""
 PACES = (None, 20.0, 5.0, 1.0)
-"""Most steps per second; None is full speed."""
+"""Possible paces: maximum steps per second; None is full pace."""
 WATCHED_SECONDS = 0.16
 """Longest time in seconds until a frame that a viewer waits for is developed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OwnModel:
-    """A model that a training loop of the user's own trained: it stands in the place of a configuration."""
+    """A model trained by the user's own training loop; a run has it in place of a configuration."""
 
     name: str
     """Name of its class."""
     curves: tuple[str, ...] = ()
-    """Names of the numbers that are recorded at every step beside the loss."""
+    """Names of the numbers that are recorded at every step in addition to the loss."""
     problem: str = ""
     """The part that could not be recorded, in words."""
 
     def __post_init__(self) -> None:
-        """Raises ValueError: a file can hold anything."""
+        """Check the names, since a file can hold anything. Raises ValueError."""
         if len(self.curves) > MOST_CURVES or not all(map(is_name, (self.name, *self.curves))):
             raise ValueError("its names are none of a model")
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunFacts:
-    """The state of a run at one time, without what was recorded of it."""
+    """The state of a run at one time, without its recording."""
 
     id: str
     config: RunConfig
     state: str
-    """idle, queued, training, paused, finished, stopped, failed; or recorded, for a first visit."""
+    """idle, queued, training, paused, finished, stopped, failed; or recorded: shown on a first visit."""
     reason: str = ""
     """Why the run ended, or was paused by the server, in words; empty while it goes on."""
     step: int = 0
     planned: int
-    """The step with which the present plan ends."""
+    """The last step of the present plan."""
     seconds: float = 0.0
     """Time spent training and evaluating; pauses left out."""
     pace: float | None = None
-    """Most steps per second; None is full speed."""
+    """Maximum steps per second; None is full pace."""
     learning_rate: float
-    """Highest rate of the present plan."""
+    """Peak learning rate of the present plan."""
     device: str = ""
     """The device of the model; empty until it is built."""
     threads: int = 0
-    """CPU threads of an operation; 0 until the model is built."""
+    """Number of CPU threads with which torch computes; 0 until the model is built."""
     parameters: int = 0
     every: int = 1
     """Recording interval in steps, at present: 1 unless recording would take more than its share of time."""
     moments: tuple[Moment, ...] = ()
     """Steps worth jumping to, in order."""
-    interventions: Interventions = NOTHING
+    interventions: Interventions = NO_INTERVENTIONS
     """The present interventions."""
     right: tuple[int, int] | None = None
     """(right, asked) held-out words at the newest evaluation."""
     first_step_at: dict[str, int]
-    """Mark of held-out words right ("0.5", "0.9", "0.99") to the step at which it was first reached."""
+    """Share of held-out words right ("0.5", "0.9", "0.99") to the step at which it was first reached."""
     goal_reached: bool = False
     everyday: tuple[int, int] | None = None
-    """(right, asked) everyday words, when all words were last asked."""
+    """(right, asked) everyday words at the last evaluation on all words."""
     turned_at: tuple[int, str, int] | None = None
     """(step, site, head) of the first head whose score crossed the threshold."""
     after: str | None = None
@@ -93,7 +93,7 @@ class RunFacts:
     name: str = ""
     """The name that its owner gave it; empty where it has none."""
     own: OwnModel | None = None
-    """A model of the user's own, which `config` does not describe; None otherwise."""
+    """The own model, which `config` does not describe; None for a run of the app's models."""
 
     def __post_init__(self) -> None:
         """Check the values, since a file can hold anything. Raises ValueError."""
@@ -122,18 +122,18 @@ class RunView(RunFacts):
         return self.frames[-1] if self.frames else None
 
     def frame_at(self, step: int) -> Frame | None:
-        """The frame nearest to a step, on this side of the moments around it."""
+        """The frame nearest to a step; if possible, with no moment in between."""
         nearest = self._nearest(self.frames.steps, step)
         return None if nearest is None else self.frames.of_step(nearest)
 
     def snapshot_at(self, step: int) -> Snapshot | None:
-        """The weights nearest to a step, on this side of the moments around it."""
+        """The weights nearest to a step; if possible, with no moment in between."""
         known = {one.step: one for one in self.snapshots}
         nearest = self._nearest(tuple(known), step)
         return None if nearest is None else known[nearest]
 
     def _nearest(self, steps: Sequence[int], step: int) -> int | None:
-        """The nearest of ascending steps, the earlier of two; between the same moments where there is one."""
+        """The nearest of ascending steps, the earlier of two; between the same moments if possible."""
         low = max((moment.step for moment in self.moments if moment.step <= step), default=0)
         high = min((moment.step for moment in self.moments if moment.step > step), default=math.inf)
         here = [at for at in steps if low <= at < high]
@@ -159,7 +159,7 @@ class RunView(RunFacts):
 
     @property
     def seeded(self) -> str:
-        """Its seed, in words; empty for a model of the user's own."""
+        """The seed as text; empty for an own model."""
         return "" if self.own else f"seed {self.config.seed}"
 
     @property
@@ -186,7 +186,7 @@ class RunView(RunFacts):
 
     @property
     def seconds_left(self) -> float | None:
-        """Until the planned steps are done, at the present speed; None where unknown."""
+        """Seconds until the planned steps are done, at the present speed; None where unknown."""
         if not self.steps_per_second:
             return None
         return (self.planned - self.step) / self.steps_per_second
@@ -207,7 +207,7 @@ def untrained(config: RunConfig, id_: str) -> RunView:
     )
 
 
-class Published:
+class Publisher:
     """The one view of a run that all threads read; it is changed only by replacing it whole.
 
     Reading takes no lock; publishing takes one.
@@ -217,16 +217,16 @@ class Published:
         self.view = view
         self.version = 0
         """Number of changes that the run's folder has to save."""
-        self._publishing = threading.Lock()  # a run's thread, its folder's and `Run.start` all publish
+        self._publishing = threading.Lock()  # the run, its archive and `Run.start` publish in their threads
 
     def publish(self, *, only_if: str | None = None, **changes: Any) -> None:
-        """Replace the view by one with these changes; with `only_if`, only where that is the state."""
+        """Replace the view by one with these changes; with `only_if`, only if the run is in that state."""
         with self._publishing:
             if only_if in (None, self.view.state):
                 self.view = replace(self.view, **changes)
                 self.version += 1
 
     def note(self, **changes: Any) -> None:
-        """Change what the folder does not save: whether it is up to date, and which weights it has."""
+        """Change what the folder does not save: `unsaved`, and `snapshots`."""
         with self._publishing:
             self.view = replace(self.view, **changes)

@@ -13,15 +13,15 @@ import msgspec
 import numpy as np
 
 from transformer.errors import InputError
-from transformer.interventions import NOTHING, Interventions
+from transformer.interventions import NO_INTERVENTIONS, Interventions
 from transformer.recording.frame import Array
-from transformer.recording.frames import FILLED, nearest_step, staying_steps
+from transformer.recording.frames import FILLED, nearest_step, steps_to_keep
 from transformer.recording.records import Entry, Record, append, body_of, compact, scan, stands
 
 DISK_LIMIT = 128 * 2**20
-"""Bytes that the weights of one run take in its file: those of a default run fit in whole."""
+"""Maximum bytes of the weights of one run in its file; all weights of a default run fit."""
 IN_MEMORY = 32 * 2**20
-"""Most bytes of weights that are not in a file."""
+"""Maximum bytes of weights that are in memory and not in a file."""
 
 Tensors = tuple[tuple[str, tuple[int, ...]], ...]
 """Name and shape of each parameter, in the order of the numbers."""
@@ -41,14 +41,14 @@ class Snapshot:
     """The weights at one step. Immutable and free of torch."""
 
     step: int
-    interventions: Interventions = NOTHING
+    interventions: Interventions = NO_INTERVENTIONS
     """The interventions at that step."""
     source: Weights | Mapping[str, Array] = field(repr=False)
     """The store from which the numbers are read on demand, or the numbers themselves."""
 
     @property
     def weights(self) -> Mapping[str, Array]:
-        """Name of each parameter to its float32 numbers. Raises InputError: they may be thinned since."""
+        """Name of each parameter to its float32 numbers. Raises InputError if they were thinned."""
         return self.source.read(self.step) if isinstance(self.source, Weights) else self.source
 
     @property
@@ -60,10 +60,10 @@ class Snapshot:
 
 
 class Weights:
-    """The weights of one run. One thread appends and thins; any thread reads, and one more may flush.
+    """The weights of one run. One thread appends and thins; any thread reads, and a second one may flush.
 
     Args:
-        path: the file; where there is none, all of them are in memory.
+        path: the file; if it is None, all weights stay in memory.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -72,8 +72,8 @@ class Weights:
         self.tensors: Tensors = ()
         self._path, self._lock = path, threading.RLock()
         self._places: dict[int, Entry | Record] = {}  # step to where its numbers are: in the file, or here
-        self._end = 0  # of the file, as far as it is known
-        self._followed: Entry | None = None  # the last record that was read of another process's file
+        self._end = 0  # of the known part of the file
+        self._followed: Entry | None = None  # the last record read from another process's file
 
     @property
     def nbytes_each(self) -> int:
@@ -92,7 +92,7 @@ class Weights:
             first = min(steps)
             before = self._places.pop(first, None)
             if isinstance(before, Entry) and before.end == self._end:
-                self._end = before.start  # it is written over
+                self._end = before.start  # its record will be overwritten
             for step, numbers in steps.items():
                 self._places[step] = Record(
                     msgspec.json.encode(_Facts(step, interventions, tensors)), numbers
@@ -130,7 +130,7 @@ class Weights:
                 chosen.append(Record(self._places[step].facts, body))
         return chosen
 
-    # Evenly fewer.
+    # Thinning.
 
     def thin_waiting(self, protected: Collection[int]) -> None:
         """Thin the steps that are not in a file if they exceed `IN_MEMORY`: see `thin`."""
@@ -139,13 +139,13 @@ class Weights:
             if len(waiting) * self.nbytes_each > IN_MEMORY:
                 written = self._places.keys() - {*waiting}
                 room = int(FILLED * IN_MEMORY / self.nbytes_each)
-                self.keep(written | staying_steps(waiting, room, protected))
+                self.keep(written | steps_to_keep(waiting, room, protected))
 
     def thin(self, protected: Collection[int]) -> None:
-        """Stay within what the file has room for. Raises OSError.
+        """Thin the weights if they exceed `DISK_LIMIT`. Raises OSError.
 
         Args:
-            protected: steps that stay, beside the first and the last, as far as there is room.
+            protected: steps that stay, in addition to the first and the last, as far as there is room.
         """
         with self._lock:
             if self.nbytes > DISK_LIMIT:
@@ -154,10 +154,10 @@ class Weights:
     def _staying(self, limit: float, protected: Collection[int]) -> set[int]:
         """The steps that stay within a limit."""
         steps, room = [one.step for one in self.snapshots], int(limit // max(1, self.nbytes_each))
-        return staying_steps(steps, room, protected)
+        return steps_to_keep(steps, room, protected)
 
     def keep_few(self, few: int, protected: Collection[int]) -> bool:
-        """Keep only `few` evenly chosen steps, beside the first, the last and the protected ones.
+        """Keep only `few` evenly chosen steps, and the first, the last and the protected ones.
 
         Returns whether there were more. Raises OSError.
         """
@@ -168,7 +168,7 @@ class Weights:
             return len(self.snapshots) < len(steps)
 
     def keep(self, stay: Set[int | None]) -> None:
-        """Let go of all other steps. Raises OSError."""
+        """Keep only these steps. Raises OSError."""
         with self._lock:
             before = self._places
             places = {step: place for step, place in before.items() if step in stay}
@@ -186,7 +186,7 @@ class Weights:
     # The file.
 
     def move_to(self, path: Path) -> None:
-        """Use this file from now on, also for the weights so far; `flush` writes them. Raises InputError."""
+        """Use this file from now on; `flush` writes also the weights so far to it. Raises InputError."""
         with self._lock:
             for step in list(self._places):
                 facts = self._places[step].facts
@@ -194,7 +194,7 @@ class Weights:
             self._path, self._end = path, 0
 
     def flush(self) -> None:
-        """Write what waits in memory; it is not yet on the disk, but any process can read it.
+        """Write the weights in memory to the file; any process can then read them, but they are not synced.
 
         Raises OSError.
         """
@@ -207,7 +207,7 @@ class Weights:
             self._places.update(zip((step for step, _ in waiting), entries, strict=True))
 
     def follow(self, last: int | None = None) -> None:
-        """Read what another process has appended since the last call; all of a file that was rewritten.
+        """Read what another process has appended since the last call; if it rewrote the file, read all.
 
         Args:
             last: newest step to read; later records of the file are ignored.
@@ -229,7 +229,7 @@ class Weights:
                 sizes = [size for _, shape in facts.tensors for size in shape]
                 n_numbers = sum(prod(shape) for _, shape in facts.tensors)
                 if facts.step < 0 or min(sizes, default=0) < 1 or 4 * n_numbers != entry.nbytes:
-                    break  # no weights of a step: a file can hold anything
+                    break  # not the weights of a step: a file can hold anything
                 if last is not None and facts.step > last:
                     break
                 self.tensors, self._end, self._followed = facts.tensors, entry.end, entry

@@ -1,4 +1,4 @@
-"""Words as batches for a model, its free-running outputs for them, and which ones training has drawn."""
+"""Batches of tracked words, their free-running outputs, and the words that training has drawn."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from transformer.recording.frame import Output, Word
 from transformer.tasks import Batch, Question, Task
 
 MOST_EXTRA = 3
-"""Most tokens by which an output may exceed the right answer."""
+"""Maximum number of tokens by which an output may exceed the right answer."""
 MOST_DRAWN = 2**20
-"""Words that are remembered (12 MB): 16,384 steps of 64. What comes later is not looked up."""
+"""Maximum number of remembered words (12 MB): 16,384 steps of 64. Later steps are not searched."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,10 @@ class WordBatch:
 def word_batch(
     task: Task, questions: Sequence[Question], outputs: Mapping[str, Output], step: int, *, hidden: bool
 ) -> WordBatch:
-    """Encode words as a model reads them: its own output stands for a right answer that is not known.
+    """Encode words as a model reads them; its own output replaces a right answer that is unknown.
 
     Args:
-        outputs: the model's output by the text of the word, of those that were asked.
+        outputs: text of a word to the model's output, for the words that it has answered.
         step: the step of these outputs.
         hidden: whether [PAD] is masked; otherwise it receives attention and is shown on the maps.
     """
@@ -77,10 +77,10 @@ def word_batch(
 
 
 def in_batches(questions: Sequence[Question], *, hidden: bool) -> list[list[Question]]:
-    """Group words into batches: a single one if padding is masked.
+    """Group words into batches: a single batch if padding is masked.
 
-    A model that attends to padding knows no other length than that of training. So each word that is too
-    long, which would lengthen the others, has a batch of its own then.
+    A model that attends to padding has learned only the padded length of training. Each word that is too
+    long then has its own batch, because it would lengthen the others.
     """
     short = [one for one in questions if hidden or not one.too_long]
     alone = [[one] for one in questions if one.too_long and not hidden]
@@ -93,7 +93,7 @@ def expected_tokens(task: Task, labels: Sequence[int]) -> tuple[str, ...]:
     return tuple("" if label == PAD_ID else token for label, token in zip(labels, tokens, strict=True))
 
 
-# What a model writes.
+# Free-running outputs.
 
 
 def outputs_of(
@@ -101,29 +101,29 @@ def outputs_of(
     task: Task,
     questions: Sequence[Question],
     decoding: Decoding = GREEDY,
-    sure: Set[str] = frozenset(),
+    known_right: Set[str] = frozenset(),
 ) -> dict[str, Output]:
-    """The free-running output of a model for each word, by its text. Decoding leaves it in eval mode.
+    """The free-running output of a model for each word, by its text. Decoding leaves the model in eval mode.
 
     Args:
-        sure: words that are known to be written right: they are not decoded, and have their right answer.
+        known_right: words whose output is known to be right; they are not decoded.
     """
     found, hidden = {}, model.masked("padding")
-    for some in in_batches([one for one in questions if one.text not in sure], hidden=hidden):
+    for some in in_batches([one for one in questions if one.text not in known_right], hidden=hidden):
         batch, written = _written(model, task, some, decoding)
         for i, question in enumerate(some):
             ids = written[i]
-            if question.answer is not None:  # the batch has room for its longest answer
+            if question.answer is not None:  # the limit of the batch is for its longest answer
                 ids = ids[: int((batch.answers[i] != PAD_ID).sum()) + MOST_EXTRA]
             found[question.text] = _output(model, task, question, batch, ids)
-    if known := [one for one in questions if one.text in sure]:
+    if known := [one for one in questions if one.text in known_right]:
         batch = task.encode([one.text for one in known], filled=not hidden)
         for question, answer in zip(known, batch.answers, strict=True):
             found[question.text] = _output(model, task, question, batch, answer[answer != PAD_ID].tolist())
     return {one.text: found[one.text] for one in questions}
 
 
-def answered(model: Transformer, task: Task, questions: Sequence[Question]) -> Batch:
+def encode_answered(model: Transformer, task: Task, questions: Sequence[Question]) -> Batch:
     """Encode questions with their right answers, or with the model's own output where these are unknown."""
     texts, filled = [one.text for one in questions], not model.masked("padding")
     if all(one.answer is not None for one in questions):
@@ -149,7 +149,7 @@ def _written(
 
 
 def _output(model: Transformer, task: Task, question: Question, batch: Batch, ids: list[int]) -> Output:
-    """The output, from its tokens."""
+    """An `Output` from its token ids."""
     text, stopped = task.tgt_tokenizer.text(ids)
     own = ids[:-1] if stopped else ids
     return Output(
@@ -167,19 +167,19 @@ def _readable(model: Transformer, batch: Batch, ids: Sequence[int]) -> list[int]
     return [token for token in ids if token != PAD_ID][:most]
 
 
-# Which words training has drawn.
+# Words that training has drawn.
 
 
-class Drawn:
+class DrawnWords:
     """Remembers every word that training draws, in order: its hash and its step, in twelve bytes."""
 
     def __init__(self) -> None:
         self.steps = 0
-        """Steps that are remembered, from the first one on."""
+        """Number of steps that are remembered, from the first one on."""
         self._hashes, self._steps = array("q"), array("i")
 
     def note(self, step: int, words: Sequence[str]) -> None:
-        """The words of the next step's batch."""
+        """Remember the words of the next step's batch."""
         if step != self.steps + 1 or len(self._hashes) + len(words) > MOST_DRAWN:
             return  # a gap begins here: `steps` stays at the last step before it
         self._hashes.extend(map(hash, words))

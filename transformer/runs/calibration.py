@@ -1,4 +1,4 @@
-"""The speed of this machine, measured once: it gives the number of threads and the time of a run."""
+"""Measure the speed of this machine once, to choose the number of threads and estimate a run's time."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ BLOCK, MAP, CELL = 0.6e-3, 6e-6, 7.5e-9
 """Seconds of a forward and backward pass through one block (an attention or a feed-forward part), one map (of
 a head and an example) and one cell of a map, on a reference machine. Only their ratios matter: the speed of
 this machine is measured."""
-BESIDE = 1.3
-"""Evaluations, frames and the page take about this much more than the steps alone."""
-_SMALL = RunConfig()
-_WIDE = RunConfig().with_changes(
+OVERHEAD = 1.3
+"""Approximate factor by which evaluations, frames and the page lengthen a run."""
+_SMALL_MODEL = RunConfig()
+_LARGE_MODEL = RunConfig().with_changes(
     d_model=128, d_ff=512, max_letters=30, n_encoder_layers=1, n_decoder_layers=1
 )
 
@@ -33,17 +33,17 @@ class Work:
     """The work of one training step."""
 
     blocks: int
-    """Attentions and feed-forward parts."""
+    """Number of attentions and feed-forward parts."""
     maps: int
-    """One for each attention, head and example."""
+    """Number of maps: one for each attention, head and example."""
     cells: int
-    """Of all maps."""
+    """Number of cells of all maps."""
     products: float
-    """Floating-point operations of the matrix products on tokens, forth and back."""
+    """Floating-point operations of the matrix products on tokens, forward and backward."""
 
     @property
     def small(self) -> float:
-        """Time that grows with the number of blocks, maps and cells, in seconds on the machine of `BLOCK`."""
+        """Seconds that the blocks, maps and cells take on the reference machine of `BLOCK`."""
         return self.blocks * BLOCK + self.maps * MAP + self.cells * CELL
 
 
@@ -56,18 +56,18 @@ class Speed:
     slowness: float
     """Seconds that this machine takes for one second of `Work.small`."""
     product: float
-    """Seconds for a floating-point operation of a large matrix product."""
+    """Seconds per floating-point operation of a large matrix product."""
     devices: tuple[str, ...]
     """Values of the setting `device` that select the CPU, to which the measured speed applies."""
 
     def step_seconds(self, config: RunConfig) -> float:
-        """About how long one training step of this configuration takes on the CPU."""
+        """Approximate seconds of one training step of this configuration on the CPU."""
         work = work_of(config)
         return self.slowness * work.small + self.product * work.products
 
     def run_seconds(self, config: RunConfig, steps: int) -> float:
-        """About how long so many steps take, with what a watched run does beside them."""
-        return BESIDE * steps * self.step_seconds(config)
+        """Approximate seconds of this many steps of a watched run, with evaluations and frames."""
+        return OVERHEAD * steps * self.step_seconds(config)
 
 
 _lock = threading.Lock()
@@ -88,7 +88,7 @@ def threads_of(config: RunConfig, quiet: Callable[[], bool]) -> int:
     """CPU threads with which a run of this configuration trains: its own choice, or the fastest here.
 
     Args:
-        quiet: as in `calibrate`; where nothing can be measured it is one thread.
+        quiet: as in `calibrate`; if the speed cannot be measured, the result is 1.
     """
     if config.threads is not None:
         return config.threads
@@ -99,7 +99,7 @@ def threads_of(config: RunConfig, quiet: Callable[[], bool]) -> int:
 
 
 def calibrate(quiet: Callable[[], bool]) -> Speed | None:
-    """Measure, unless that has been done. Loads torch.
+    """Measure the speed, unless it has been measured. Imports torch.
 
     Args:
         quiet: returns whether no run trains in this process, which would slow the measured steps.
@@ -112,22 +112,23 @@ def calibrate(quiet: Callable[[], bool]) -> Speed | None:
         if _speed is None and quiet():
             tried = candidates()
             share = SECONDS / (len(tried) + 1)
-            seconds = {threads: _step_seconds(_SMALL, threads, share) for threads in tried if quiet()}
+            seconds = {threads: _step_seconds(_SMALL_MODEL, threads, share) for threads in tried if quiet()}
             if quiet():
                 threads = min(seconds, key=lambda one: seconds[one])
-                wide = _step_seconds(_WIDE, threads, share)
-                found = _solved(threads, work_of(_SMALL), seconds[threads], work_of(_WIDE), wide)
+                large = _step_seconds(_LARGE_MODEL, threads, share)
+                small = seconds[threads]
+                found = _solved(threads, work_of(_SMALL_MODEL), small, work_of(_LARGE_MODEL), large)
                 _speed = found if quiet() else None
         return _speed
 
 
-def _solved(threads: int, small: Work, small_seconds: float, wide: Work, wide_seconds: float) -> Speed:
+def _solved(threads: int, small: Work, small_seconds: float, large: Work, wide_seconds: float) -> Speed:
     """Solve two measurements for two unknowns; both have lower bounds, since noise can make them negative."""
     from transformer.training.device import available_devices
 
-    determinant = small.small * wide.products - wide.small * small.products
-    slowness = (small_seconds * wide.products - wide_seconds * small.products) / determinant
-    product = (small.small * wide_seconds - wide.small * small_seconds) / determinant
+    determinant = small.small * large.products - large.small * small.products
+    slowness = (small_seconds * large.products - wide_seconds * small.products) / determinant
+    product = (small.small * wide_seconds - large.small * small_seconds) / determinant
     devices = ("auto", "cpu") if available_devices()[0] == "cpu" else ("cpu",)
     return Speed(threads, max(slowness, 0.1 * small_seconds / small.small), max(product, 0.0), devices)
 
@@ -152,7 +153,7 @@ def _step_seconds(config: RunConfig, threads: int, budget: float) -> float:
     return statistics.median(taken)
 
 
-@lru_cache(maxsize=64)  # asked at every run of a page, and it draws a batch
+@lru_cache(maxsize=64)  # called at every rerun of a page, and draws a batch
 def work_of(config: RunConfig) -> Work:
     """The work of a step of this configuration, for the lengths of its task."""
     config = completed(config)

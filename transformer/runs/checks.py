@@ -1,4 +1,4 @@
-"""Checks of commands before they are sent to a run's thread, and of a run that was brought along."""
+"""Checks of commands before they are sent to a run's thread, and of an uploaded run."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ MAX_CONTINUE = 100_000
 
 
 def check_steps(steps: int) -> None:
-    """Refuse what is not a number of steps to take. Raises InputError."""
+    """Refuse an invalid number of steps. Raises InputError."""
     if isinstance(steps, bool) or not isinstance(steps, int) or not 1 <= steps <= MAX_CONTINUE:
         raise InputError(f"{steps!r} steps are not possible; choose from 1 to {MAX_CONTINUE:,}.", "steps")
 
 
 def check_rate(rate: float) -> None:
-    """Refuse what cannot be the highest learning rate. Raises InputError."""
+    """Refuse an invalid peak learning rate. Raises InputError."""
     TrainConfig(learning_rate=rate)  # the same check as at the start
 
 
 def check_pace(pace: float | None) -> None:
-    """Refuse what is not one of `PACES`. Raises InputError."""
+    """Refuse a pace that is not in `PACES`. Raises InputError."""
     if pace not in PACES:
         known = ", ".join("full" if one is None else f"{one:g}" for one in PACES)
         raise InputError(f"A pace of {pace!r} does not exist; choose from {known}.", "pace")
@@ -66,7 +66,7 @@ def check_saved(saved: Saved, limits: Limits) -> None:
     """Refuse a run that could not have been trained on this server, or that cannot be shown.
 
     Raises:
-        InputError: what it holds, and the limit.
+        InputError: the run exceeds a limit, which the message names.
     """
     view, words = saved.view, saved.words
     if view.own is None:

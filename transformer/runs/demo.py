@@ -2,7 +2,7 @@
 
     python -m transformer.runs.demo
 
-records these anew, after the default settings or the format of a run have changed.
+records them again, after the default settings or the format of a run have changed.
 """
 
 from __future__ import annotations

@@ -20,15 +20,15 @@ def _limit(default: int, least: int, most: int) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """The limits of one server. A run that is given no `Limits` has none, as on the command line."""
+    """The limits of one server. A run without `Limits`, as on the command line, is not limited."""
 
     training: int = _limit(2, 1, 64)
     """Runs that train at once; the others wait in line."""
     per_visitor: int = _limit(4, 1, 1_000)
     """Runs of one visitor that have not ended."""
     kept: int = _limit(40, 1, 10_000)
-    """Runs in memory. Beyond it, a run that is trained elsewhere, has ended, or is paused and unseen leaves
-    memory, in each group the one viewed longest ago first. As many untrained models may be held besides."""
+    """Runs in memory. Beyond it, runs leave memory: those trained elsewhere, then ended ones, then paused and
+    unseen ones; in each group, the one viewed longest ago first. As many drafts may be held in addition."""
     minutes: int = _limit(60, 1, 100_000)
     """Minutes that a run may train at a stretch; then it is stopped, and can be continued."""
     unseen_minutes: int = _limit(10, 1, 100_000)
@@ -36,9 +36,9 @@ class Limits:
     archive_minutes: int = _limit(60, 1, 100_000)
     """Minutes without a viewer after which a run that stands still leaves memory; its folder keeps it."""
     steps: int = _limit(100_000, 300, 1_000_000)
-    """Planned steps of a run, those of continuing it included."""
+    """Planned steps of a run, including those of continuing it."""
     parameters: int = _limit(50_000_000, 100_000, 1_000_000_000)
-    """Of a model; the published recipes have up to 44 million."""
+    """Parameters of a model; the published recipes have up to 44 million."""
     tokens: int = _limit(512, 32, 1_024)
     """Longest sequence that a model has positions for: about twice the length that it is trained on, so
     that it can be asked longer examples."""
@@ -49,8 +49,8 @@ class Limits:
     sockets: int = _limit(300, 1, 100_000)
     """Pages that receive updates at the same time; each counts as one of the process's open files."""
     disk_mb: int = _limit(8_000, 100, 100_000_000)
-    """Megabytes of disk that all runs take together. Beyond it, saved weights are thinned, first of runs
-    that are not training, and among these of the runs viewed longest ago."""
+    """Megabytes of disk that all runs take together. Beyond it, saved weights are thinned, first those of
+    runs that are not training, and of these first the run viewed longest ago."""
 
     def __post_init__(self) -> None:
         for limit in fields(self):
@@ -67,19 +67,19 @@ class Limits:
         """The limits that the environment sets; the others keep their defaults.
 
         Raises:
-            InputError: a value that cannot be read, what is allowed, and what to do.
+            InputError: a value is invalid; the message says what is allowed and what to do.
         """
         names = {limit.name: variable(limit.name) for limit in fields(cls)}
         return cls(**{n: _read(environment[name]) for n, name in names.items() if name in environment})
 
     def check(self, config: RunConfig) -> None:
-        """Refuse a configuration that goes beyond them.
+        """Refuse a configuration that exceeds the limits.
 
         Args:
-            config: with what its task needs filled in.
+            config: completed with what its task needs.
 
         Raises:
-            InputError: what it needs, the limit, and what to choose.
+            InputError: a limit is exceeded; the message says what to choose.
         """
         self.check_steps(config.train.steps)
         if (config.threads or 0) > processors():
@@ -118,7 +118,7 @@ class Limits:
             )
 
     def check_upload(self, size: int) -> None:
-        """Refuse a file of so many bytes before it is read. Raises InputError."""
+        """Refuse a file of this many bytes, before it is read. Raises InputError."""
         if size > 1_000_000 * self.upload_mb:
             raise InputError(
                 f"This file has {size / 1e6:,.1f} MB; this server allows {self.upload_mb:,} MB "

@@ -1,4 +1,4 @@
-"""Whether this machine can train a configuration, for modules that may not import torch."""
+"""Check whether this machine can train a configuration, for modules that must not import torch."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from transformer.size import check_memory
 from transformer.tasks import completed
 
 CONTAINER = Path("/sys/fs/cgroup")
-"""Files in which Linux states the memory limit of a container and its use."""
+"""Folder of the files in which Linux states the memory limit and the memory use of a container."""
 
 
 def free_memory() -> int:
-    """Bytes that can still be taken: of the machine, and of the container where there is one."""
+    """Bytes of free memory: the smaller of the machine's and, in a container, the container's."""
     free = int(psutil.virtual_memory().available)
     try:
         most, taken = (int((CONTAINER / f"memory.{name}").read_text()) for name in ("max", "current"))
@@ -33,12 +33,12 @@ def processors() -> int:
 
 
 def check_machine(config: RunConfig) -> None:
-    """Refuse a configuration that does not fit the memory, or whose device is not there.
+    """Refuse a configuration that does not fit into memory, or whose device is not available.
 
-    torch is loaded only where it must be: to know about another device than the CPU.
+    Imports torch only to check a device other than the CPU.
 
     Raises:
-        InputError: what is wanted, what there is, and what to choose.
+        InputError: the message says what is needed, what is available, and what to choose.
     """
     check_memory(completed(config), free_memory())
     if config.device not in ("auto", "cpu"):
@@ -50,7 +50,7 @@ def check_machine(config: RunConfig) -> None:
 def give_back_memory() -> None:
     """Return free heap memory of ended threads to the system, if the C library can.
 
-    GNU's keeps a heap for each thread, and some 20 MB of a default run stay in it otherwise.
+    The GNU C library keeps a heap for each thread; some 20 MB of a default run would stay in it.
     """
     with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)

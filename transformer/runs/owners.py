@@ -1,4 +1,4 @@
-"""The owners of runs, and the step at which each owner stands."""
+"""The owners of runs, and the step and the story that each owner shows."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ class Visitor:
 
     def __init__(self) -> None:
         self.name = new_token()
-        """By which its runs are counted together."""
+        """Unguessable name under which the visitor's runs are counted."""
 
 
 class Owners:
     """The token of each run, as its digest. Safe to use from any thread.
 
     Args:
-        kept: tells the digest of a run that is not in memory; None where there is none.
+        kept: returns the digest of a run that is not in memory; None if there is none.
     """
 
     def __init__(self, kept: Callable[[str], str | None]) -> None:
         self._kept = kept
-        self._digests: dict[str, str | None] = {}  # by the run's id; None where there is no token
+        self._digests: dict[str, str | None] = {}  # id to the digest; None if there is no token
         self._pages: dict[str, WeakSet[Visitor]] = {}  # id to the open pages that may command it
-        self._shown: dict[str, int | None] = {}  # id to the step at which its owner stands
-        self._told: dict[str, dict[str, Any]] = {}  # id to the story that its owner tells with it
+        self._shown: dict[str, int | None] = {}  # id to the step that its owner shows
+        self._told: dict[str, dict[str, Any]] = {}  # id to the story that its owner presents with it
 
     def set_token(self, id_: str, token: str) -> None:
-        """This token commands that run; without one the run cannot be commanded."""
+        """Set the token that commands a run; with an empty token the run cannot be commanded."""
         self._digests[id_] = digest_of(token or new_token())
 
     def recall(self, id_: str) -> None:
@@ -40,12 +40,12 @@ class Owners:
         self._digests.setdefault(id_, self._kept(id_))
 
     def forget(self, id_: str) -> None:
-        """Let go of what is known of a run that leaves memory."""
+        """Forget everything about a run that leaves memory."""
         for known in (self._digests, self._pages, self._shown, self._told):
             known.pop(id_, None)
 
     def digest(self, id_: str) -> str | None:
-        """Of the token that commands a run; None where there is none."""
+        """The digest of the token that commands a run; None if there is none."""
         try:
             return self._digests[id_]
         except KeyError:
@@ -60,27 +60,27 @@ class Owners:
         return self.digest(id_) is not None
 
     def enter(self, id_: str, token: str, visitor: Visitor) -> bool:
-        """A visitor comes with this token; returns whether they command that run."""
+        """Register the page of a visitor with this token; return whether the token commands the run."""
         if not self.is_owner(id_, token):
             return False
         self._pages.setdefault(id_, WeakSet()).add(visitor)
         return True
 
     def knows(self, name: str, id_: str) -> bool:
-        """Whether the visitor of this name came with the token of a run."""
+        """Whether an open page of the visitor of this name has the token of a run."""
         return any(visitor.name == name for visitor in self._pages.get(id_, ()))
 
     def show(self, id_: str, token: str, step: int | None) -> None:
-        """Note the step at which the owner of a run stands, which following viewers see; None: at LIVE."""
+        """Set the step that the owner of a run shows to viewers who follow; None means LIVE."""
         if self.is_owner(id_, token):
             self._shown[id_] = step
 
     def shown(self, id_: str) -> int | None:
-        """The step at which a run's owner stands; None where the owner follows it."""
+        """The step that a run's owner shows; None if the owner is at LIVE."""
         return self._shown.get(id_)
 
     def tell(self, id_: str, token: str, told: dict[str, Any] | None) -> None:
-        """Note that the owner of a run presents a story with it, at this beat; None: no longer."""
+        """Set the story, and its beat, that the owner of a run presents with it; None ends it."""
         if not self.is_owner(id_, token):
             return
         if told is None:

@@ -15,7 +15,7 @@ from transformer.runs.limits import Limits
 if TYPE_CHECKING:
     from transformer.runs.runner import Runner
 
-WATCHED_SECONDS = 3.0
+VIEWER_TIMEOUT_SECONDS = 3.0
 """Seconds for which a run counts as watched after a page last reported viewing it; a page that shows it
 reports again within two."""
 
@@ -74,7 +74,7 @@ class Queue:
         return (waiting.index(party) + 1, len(waiting)) if party in waiting else None
 
     def _party_of(self, lease: Lease) -> object:
-        """The party with which a lease stands in line; None where it does not."""
+        """The party of a lease in the queue; None if the lease is not in it."""
         return next((party for party, members in self._line.items() if lease in members), None)
 
     @property
@@ -85,7 +85,7 @@ class Queue:
 
 
 class Lease:
-    """The use of a server that one run is entitled to. Without limits, it may train for any length of time.
+    """The right of one run to use a server. Without limits, the run may train for any length of time.
 
     Args:
         queue: shared with the other runs.
@@ -103,7 +103,7 @@ class Lease:
         """When the run was last viewed, or given a command."""
 
     def take(self, called: Callable[[], object]) -> bool:
-        """Whether the run has a slot. If not, it waits, and `called` is called when it should ask again."""
+        """Join the queue; return whether the run has a slot. If not, `called` is called when to ask again."""
         taken = self._queue.take(self, called, self.party)
         if taken and self.taken_at is None:
             self.taken_at = time.monotonic()
@@ -134,7 +134,7 @@ class Lease:
     @property
     def watched(self) -> bool:
         """Whether the run has viewers now; without a server it has none."""
-        return self.limits is not None and time.monotonic() - self.seen_at < WATCHED_SECONDS
+        return self.limits is not None and time.monotonic() - self.seen_at < VIEWER_TIMEOUT_SECONDS
 
     @property
     def unseen(self) -> bool:
@@ -147,7 +147,7 @@ class Lease:
         return self.limits is not None and _minutes_since(self.seen_at) >= self.limits.archive_minutes
 
     def over(self) -> tuple[str, str] | None:
-        """The state to which a training run has to go now, and why; None as long as it may go on."""
+        """The state that a training run must change to now, and why; None as long as it may go on."""
         if self.limits is None or self.taken_at is None:
             return None
         if _minutes_since(self.taken_at) >= self.limits.minutes:
@@ -159,10 +159,10 @@ class Lease:
 
 
 class Turns:
-    """Two runs that train in turns, so that neither has more of the machine than the other.
+    """Lets two runs train in turns, so that neither gets ahead of the other.
 
-    The run that is behind takes the next step; if neither is, the first one does. Both read the published
-    views: of two runs that train, one alone is allowed to step at any time.
+    The run that is behind takes the next step; if neither is, the first run does. Both decide from the
+    published views, so only one of two training runs may step at any time.
     """
 
     def __init__(self, first: Runner, second: Runner) -> None:
@@ -178,7 +178,7 @@ class Turns:
     def by_seconds(self, by_seconds: bool) -> None:
         if by_seconds != self._by_seconds:
             self._by_seconds = by_seconds
-            self.wake()  # another one may step now
+            self.wake()  # the other run may step now
 
     def allow(self, runner: Runner) -> bool:
         """Whether this run may step now."""
@@ -189,7 +189,7 @@ class Turns:
         return own < others or (own == others and self._runners[0]() is runner)
 
     def wake(self, *, but: Runner | None = None) -> None:
-        """Let the runs look again whether they may step."""
+        """Make the runs check again whether they may step."""
         for runner in (one() for one in self._runners):
             if runner is not None and runner is not but and runner.turns is self:
                 runner.wake()

@@ -14,7 +14,7 @@ from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.insight.names import examples_of
 from transformer.interventions import Interventions
-from transformer.recording.view import FINISHED, STOPPED, Published, RunView
+from transformer.recording.view import FINISHED, STOPPED, Publisher, RunView
 from transformer.recording.weights import Weights
 from transformer.runs.calibration import threads_of
 from transformer.runs.machine import processors
@@ -29,16 +29,16 @@ from transformer.training.evaluation import evaluate
 from transformer.training.loop import Report, read_numbers, train
 from transformer.training.state import TrainState
 
-if TYPE_CHECKING:  # torch.distributed comes with it
+if TYPE_CHECKING:  # it imports torch.distributed
     from transformer.training.distributed import Distributed
 
 
 @dataclass(frozen=True, kw_only=True)
-class Memory:
+class RecordingState:
     """State of the recording that is saved with the training, so that a resumed run can go on recording."""
 
     moments: tuple[list[tuple[str, int]], int, bool]
-    """The state of the finder of moments."""
+    """The state of `Moments`, which finds the moments."""
 
 
 class RecordedTraining:
@@ -49,11 +49,11 @@ class RecordedTraining:
     Args:
         published: holds the view of the run, which is replaced during training.
         questions: the tracked words.
-        weights: stores the weights of recorded steps; of a saved run it has the earlier ones.
+        weights: stores the weights of recorded steps; for a saved run, it already holds the earlier ones.
         every_step: whether to record every step; otherwise only the evaluations are recorded.
         saved: a saved run to continue.
         distributed: set if other processes, led by this one, train the same model.
-        quiet: returns whether nothing trains in this process, so that its speed can be measured.
+        quiet: returns whether no run trains in this process, so that its speed can be measured.
 
     Raises:
         InputError: the saved training is damaged, or the device does not exist.
@@ -61,7 +61,7 @@ class RecordedTraining:
 
     def __init__(
         self,
-        published: Published,
+        published: Publisher,
         questions: list[Question],
         weights: Weights | None = None,
         *,
@@ -104,7 +104,7 @@ class RecordedTraining:
         """Take one training step.
 
         Args:
-            alone: whether a user asked for single steps, of which this is one.
+            alone: whether this is one of the single steps that a user asked for.
             watched: whether there are viewers.
         """
         state = self.state
@@ -117,13 +117,13 @@ class RecordedTraining:
             return
         self.recording.scheduler.trained(time.thread_time() - spent)
         self._count(report, self._view.seconds + time.perf_counter() - began)
-        ended = state.goal_reached or report.step == state.stretch.last
+        ended = state.goal_reached or report.step == state.phase.last
         self.recording.record(report, ended=ended, alone=alone, watched=watched)
         if ended:
             self.end(FINISHED, self._how_it_ended())
 
     def _count(self, report: Report, seconds: float) -> None:
-        """Publish the results of a step; its numbers go into the table as soon as they have been read."""
+        """Publish the results of a step, and add the numbers that have been read from the device."""
         view = self._view
         if report.evaluation is not None:
             self._published.publish(
@@ -144,10 +144,10 @@ class RecordedTraining:
         speed = speed if view.pace is None else min(speed, view.pace)
         self._published.publish(step=report.step, seconds=seconds, steps_per_second=speed)
 
-    # What is changed.
+    # Changes.
 
     def set_learning_rate(self, rate: float) -> None:
-        """Scale the plan to another highest rate."""
+        """Scale the learning rates of the plan to another peak rate."""
         self.state.set_learning_rate(rate)
         self._published.publish(learning_rate=rate)
 
@@ -156,18 +156,18 @@ class RecordedTraining:
         self.state.continue_for(steps, rate)
         self._reports = train(self.state)
         self._published.publish(
-            reason="", planned=self.state.stretch.last, learning_rate=rate, goal_reached=False
+            reason="", planned=self.state.phase.last, learning_rate=rate, goal_reached=False
         )
 
     def intervene(self, interventions: Interventions) -> None:
-        """Train without these heads and cells from the next step on, and look at once what that does."""
+        """Apply interventions from the next step on, and evaluate and record their effect at once."""
         if interventions == self._view.interventions:
             return
         self.recording.develop()
         changed, task = interventions.change_text(self._view.interventions), self.state.task
         self.state.intervene(interventions)
         if self._view.state in (FINISHED, STOPPED):
-            # Asked as at the end, so that the numbers can be compared.
+            # Evaluated as at the end of a run, so that the numbers can be compared.
             evaluation = evaluate(self.state, task.held_out(), task.corpus.everyday())
             right = self._right(evaluation.right, evaluation.total)
             self._published.publish(
@@ -180,7 +180,7 @@ class RecordedTraining:
         self._published.publish(interventions=interventions, right=(evaluation.right, evaluation.total))
         self.recording.record_now([evaluation])
 
-    # How it ends, and what is kept.
+    # End, and state to save.
 
     def end(self, state: str, reason: str) -> None:
         """Record the last step, and publish how the run has ended; it may be continued later."""
@@ -194,9 +194,12 @@ class RecordedTraining:
         self.recording.develop()
 
     def pack(self) -> Training:
-        """Copies of all that a folder keeps of the training. Call `catch_up` before."""
+        """Copy everything that a folder keeps of the training. Call `catch_up` first."""
         arrays, progress = packed(self.state)
-        return arrays, {"progress": progress, "memory": Memory(moments=self.recording.moments.state())}
+        return arrays, {
+            "progress": progress,
+            "memory": RecordingState(moments=self.recording.moments.state()),
+        }
 
     def _read_numbers(self) -> None:
         self._view.metrics.add(self.state.step, read_numbers(self.state), seconds=self._view.seconds)
@@ -213,13 +216,13 @@ class RecordedTraining:
         return f"{right:,} of {total:,} held-out {examples_of(self._view.config.train.task)} right"
 
 
-def unpack(folder: Path, config: RunConfig) -> tuple[TrainState, Memory]:
+def unpack(folder: Path, config: RunConfig) -> tuple[TrainState, RecordingState]:
     """The training of a saved run, and the state of its recording.
 
     Raises:
-        InputError: the file is damaged, or of another model; or the device is not there.
+        InputError: the file is damaged, or of another model; or the device is not available.
     """
-    facts = read_training_facts(folder, {"run": RunFile, "progress": Progress, "memory": Memory})
+    facts = read_training_facts(folder, {"run": RunFile, "progress": Progress, "memory": RecordingState})
     run, progress = facts["run"], facts["progress"]
     if (run.step, run.planned) != (progress.step, progress.stretch.last):
         raise InputError(f"{folder.name}/{TRAINING} mixes two different steps or plans.")

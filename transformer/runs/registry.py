@@ -22,31 +22,31 @@ from transformer.runs.run import Run
 from transformer.runs.watched import Watched, keep_in_folder, reopened
 from transformer.storage.bundle import FIELD, pack, pack_view
 from transformer.storage.format import RUN
-from transformer.storage.library import AtHand, Library
+from transformer.storage.library import Library, RunInMemory
 from transformer.storage.log import LOG, log_to_terminal, note, refusals
-from transformer.storage.own_data import Returning
+from transformer.storage.own_data import UploadCache
 from transformer.storage.tokens import digest_of
 from transformer.tasks import completed
 
 DRAFT_SECONDS = 900.0
 """An untrained model that was not viewed for this long is forgotten."""
 CLOSING_SECONDS = 10.0
-"""Longest wait of a server that is shut down for the current steps of its runs."""
+"""Maximum seconds that a server waits at shutdown for the current steps of its runs."""
 
 
 class Registry:
     """Holds drafts (untrained models) and runs. Safe to use from any thread.
 
-    The id of a run lets a visitor view it, its token command it.
+    With the id of a run, a visitor can view it; with its token, command it.
 
     Args:
-        limits: of what visitors may take; by default those that the environment sets.
+        limits: the limits for visitors; by default those that the environment sets.
         library: where runs are kept on disk; by default nowhere.
     """
 
     def __init__(self, limits: Limits | None = None, library: Library | None = None) -> None:
         self.problem = ""
-        """The mistake in the limits that the environment sets, so that defaults apply; empty if none."""
+        """The error in the limits that the environment sets; the defaults then apply. Empty if none."""
         try:
             self.limits = limits or Limits.from_environment()
         except InputError as error:
@@ -55,7 +55,7 @@ class Registry:
             LOG.error("%s", self.problem)
         self.library = library or Library(None)
         self.owners = Owners(lambda id_: self.library.owner(id_))
-        self.returning = Returning()
+        self.returning = UploadCache()
         """Uploads of visitors, kept for a reload."""
         self.queue = Queue(self.limits.training)
         self._lock = threading.RLock()
@@ -100,13 +100,13 @@ class Registry:
 
     @refusals()
     def admit(self, visitor: str, run: Run | None = None) -> None:
-        """Refuse a visitor one more run that has not ended: this one, or one that is yet to be made.
+        """Refuse a visitor one more unfinished run, `run` or a new one, if the limit is reached.
 
         Runs that the visitor started count, and so do runs whose token the visitor holds: after a reload, the
         page belongs to a new visitor with the same tokens.
 
         Raises:
-            InputError: how many there are, and what to do.
+            InputError: the limit is reached; the message says what to do.
         """
         others = [
             other
@@ -142,7 +142,9 @@ class Registry:
         """Keep the runs on disk within the limit, by thinning the weights of those viewed longest ago."""
         since = time.time() - time.monotonic()
         here = {
-            run.id: AtHand(since + run.lease.seen_at, run.view.state in (QUEUED, TRAINING), run.thin_weights)
+            run.id: RunInMemory(
+                since + run.lease.seen_at, run.view.state in (QUEUED, TRAINING), run.thin_weights
+            )
             for run in self._trained_here
         }
         self.library.make_room(self.limits.disk_mb * 1_000_000, here)
@@ -151,7 +153,7 @@ class Registry:
         """A run as one file: its folder, or, for a run only in memory, all but the state of its training.
 
         Raises:
-            InputError: the disk does not let it be read.
+            InputError: the folder of the run cannot be read.
         """
         view = run.view
         folder = self.library.folder_of(view.id)
@@ -182,7 +184,7 @@ class Registry:
     def _leave_to_disk(self) -> None:
         """Remove runs from memory that were not viewed for a long time; their folders can be opened again."""
         for run in self.listed():
-            if run.left:
+            if run.can_leave_memory:
                 self._put_away(run)
 
     def _put_away(self, run: Watched) -> None:
@@ -203,20 +205,20 @@ class Registry:
             one.race(other)
 
     def continue_for(self, run: Run, steps: int, rate: float) -> Future[None]:
-        """Let a run that ended go on; it counts again. Raises InputError as `admit` and the run do."""
+        """Continue an ended run, which is unfinished again. Raises InputError as `admit` and the run do."""
         self.admit(run.visitor, run)
         return run.continue_for(steps, rate)
 
     def get(self, id_: str | None) -> Watched | None:
-        """The run or draft of this id, if there is one, to look at: in memory, or else from disk."""
+        """The run or draft of this id for viewing, from memory or else from disk; None if there is none."""
         if not id_:
             return None
         run = self._at_hand(id_)
-        # A run without an owner is not taken over: the program that keeps it under a name goes on with it.
-        let_go = isinstance(run, Remote) and self.owners.is_owned(run.id) and run.let_go
-        if run is not None and not let_go:
+        # A run without an owner is not taken over: the program that keeps it under a name continues it.
+        can_be_taken_over = isinstance(run, Remote) and self.owners.is_owned(run.id) and run.can_be_taken_over
+        if run is not None and not can_be_taken_over:
             return run
-        with self._opening:  # one after the other, so that none is opened twice
+        with self._opening:  # one at a time, so that no run is opened twice
             if (by_now := self._at_hand(id_)) is not run:
                 return by_now
             folder, opened = self.library.folder_of(id_), None
@@ -229,10 +231,10 @@ class Registry:
             return opened or run
 
     def open_file(self, data: bytes, *, visitor: str, token: str) -> Watched:
-        """Let a run from an uploaded file be one of this server's, commanded by this token.
+        """Add the run of an uploaded file to this server; this token commands it.
 
         Raises:
-            InputError: it is too large, cannot be used, or its visitor has as many runs as one may have.
+            InputError: the file is too large or cannot be used, or the visitor has too many unfinished runs.
         """
         self.admit(visitor)
         with refusals():
@@ -249,8 +251,8 @@ class Registry:
     def _at_hand(self, id_: str) -> Watched | None:
         with self._lock:
             found = self._drafts.get(id_) or self._runs.get(id_)
-            if isinstance(found, Run) and (id_ in self._drafts or found.left):
-                found.look()  # so that it is not put away in the next moment
+            if isinstance(found, Run) and (id_ in self._drafts or found.can_leave_memory):
+                found.look()  # so that it is not put away right after
             return found
 
     def facts_of_run(self, id_: str) -> RunFacts | None:
@@ -260,7 +262,7 @@ class Registry:
         return self.library.facts_of_run(id_) if run is None else run.view
 
     def listed(self) -> list[Watched]:
-        """Started runs that are at hand, the newest first."""
+        """Started runs in memory, the newest first."""
         with self._lock:
             return list(self._runs.values())[::-1]
 
@@ -269,10 +271,10 @@ class Registry:
         return [run for run in self.listed() if isinstance(run, Run)]
 
     def control(self, id_: str, token: str) -> Run:
-        """A run to command.
+        """The run of this id, to send commands to it.
 
         Raises:
-            InputError: it is not there, another process trains it, or this is not its token.
+            InputError: the run does not exist, another process trains it, or this is not its token.
         """
         run = self.get(id_)
         if not isinstance(run, Run):
@@ -303,7 +305,7 @@ def _of_this_process() -> Registry:
     return registry
 
 
-# Anchored outside the module, so that a reload of the source in development does not fork it.
+# Stored in `sys`, so that reloading this module in development does not create a second registry.
 if "_headlight_registry" not in sys.__dict__:
     sys.__dict__["_headlight_registry"] = _of_this_process()
 REGISTRY: Registry = sys.__dict__["_headlight_registry"]

@@ -17,17 +17,17 @@ from transformer.storage.saved import Reader
 from transformer.tasks import Question, task_of
 
 LOOK_SECONDS = 0.5
-"""Least time between two looks at the folder, however many pages ask."""
+"""Minimum seconds between two reads of the folder, however many pages need the view."""
 STILL_SECONDS = 15.0
 """Seconds without a change of its folder after which a run counts as not being trained."""
 SPEED_SECONDS = 10.0
-"""Approximate time over which steps a second are counted."""
+"""Approximate time in seconds over which the steps per second are averaged."""
 FREE_SECONDS = 1.0
-"""Least time between two checks whether another process still writes to the folder."""
+"""Minimum seconds between two checks whether another process still writes to the folder."""
 
 
 class Remote:
-    """A run that is trained elsewhere; it cannot be commanded here. What it has of `Run` is the same there.
+    """A run that is trained elsewhere, so it takes no commands here. Members named as in `Run` mean the same.
 
     Raises InputError as `Reader.read` does.
     """
@@ -35,7 +35,7 @@ class Remote:
     def __init__(self, folder: Path, lease: Lease | None = None) -> None:
         self.folder = folder
         self.lease = lease or Lease()
-        """Knows when it was last viewed."""
+        """Holds the time when the run was last viewed."""
         self._lock = threading.Lock()
         self._reader = Reader(folder)
         self._looked_at = self._asked_at = time.monotonic()
@@ -89,10 +89,10 @@ class Remote:
         return self.view
 
     @property
-    def let_go(self) -> bool:
+    def can_be_taken_over(self) -> bool:
         """Whether this process may open the run as a `Run`.
 
-        It may where the run stands still and can be continued, and no process writes to its folder. Of
+        It may if the run stands still and can be continued, and no process writes to its folder. Of
         several callers within `FREE_SECONDS` at most one gets True.
         """
         if self.view.active or not self._saved.can_go_on:
@@ -105,7 +105,7 @@ class Remote:
         return self.folder.is_dir() and not is_held(self.folder) and os.access(self.folder, os.W_OK)
 
     @property
-    def left(self) -> bool:
+    def can_leave_memory(self) -> bool:
         """Whether the run can leave memory, because it has not been viewed for long."""
         return self.lease.forgotten
 
@@ -113,7 +113,7 @@ class Remote:
         """Do nothing: this process only reads the run, so there is nothing to stop."""
 
     def _now(self) -> RunView:
-        """The saved view, with what only its reader can see: whether the run moves, and how fast."""
+        """The saved view, with the state and the speed that follow from the changes of the folder."""
         view, (at, step) = self._saved.view, self._counted
         goes_on = self._saved.state in (IDLE, QUEUED, TRAINING)
         if not goes_on or self._looked_at - self._moved_at > STILL_SECONDS:

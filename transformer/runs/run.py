@@ -1,4 +1,4 @@
-"""One training in the background: what may be known of it, and what may be changed while it goes on."""
+"""One training in the background: its view, and the commands that change it while it goes on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.interventions import Interventions
-from transformer.recording.view import ENDED, IDLE, MAX_NAME, PAUSED, QUEUED, Published, RunView, untrained
+from transformer.recording.view import ENDED, IDLE, MAX_NAME, PAUSED, QUEUED, Publisher, RunView, untrained
 from transformer.recording.weights import Weights
 from transformer.runs import checks
 from transformer.runs.machine import check_machine
@@ -19,7 +19,7 @@ from transformer.storage.own_data import own_data_of
 from transformer.storage.tokens import new_token
 from transformer.tasks import task_of
 
-if TYPE_CHECKING:  # torch comes with the training, which the run's own thread builds
+if TYPE_CHECKING:  # these import torch, as only the run's own thread does
     from transformer.runs.recorded_training import RecordedTraining
     from transformer.storage.archive import Archive
     from transformer.storage.saved import Saved
@@ -37,10 +37,10 @@ class Run:
         config: what to train.
         words: tracked words to begin with; by default a few that fit the trained length.
         archive: a folder to keep the run in.
-        every_step: whether every step is recorded, or evaluations alone; the losses are the same.
-        saved: a run that goes on where it stood; its configuration and words are the saved ones.
-        lease: its share of a server that others use too; by default, all of it.
-        visitor: whose run it is, where visitors are counted.
+        every_step: whether every step is recorded, or evaluations only; the losses are the same.
+        saved: a saved run to continue, with its saved configuration and words.
+        lease: its share of a shared server; by default, the whole server.
+        visitor: name of the visitor who owns the run, where visitors are counted.
         distributed: set where this run leads other processes that train with it; it then refuses commands
             that change what is learned, because those processes would not receive them.
     """
@@ -65,14 +65,14 @@ class Run:
             raise InputError("Logging to TensorBoard needs a folder: give --out DIR.", "tensorboard")
         self.task = task_of(config)
         words = words if saved is None else saved.words
-        self.questions = [self.task.question(word) for word in words or self.task.corpus.probes()]
-        """The tracked words; changed by the thread alone."""
+        self.questions = [self.task.question(word) for word in words or self.task.corpus.tracked_words()]
+        """The tracked words; changed only by the run's thread."""
         self.own_data = own_data_of(config.train) if saved is None else saved.held
         """Uploads of the user, held as long as the run."""
         self.lease = lease or Lease()
         """Its share of the server, and when it was last viewed."""
         self._weights = Weights() if saved is None else saved.weights
-        self._published = Published(untrained(config, new_token()) if saved is None else saved.view)
+        self._published = Publisher(untrained(config, new_token()) if saved is None else saved.view)
 
         def build() -> RecordedTraining:
             from transformer.runs.recorded_training import RecordedTraining
@@ -94,7 +94,7 @@ class Run:
             self._keep_in(archive, 0 if saved is None else saved.kept)
         self._runner.start()
 
-    # What may be known of it.
+    # State.
 
     @property
     def view(self) -> RunView:
@@ -117,11 +117,11 @@ class Run:
 
     @property
     def kept(self) -> bool:
-        """Whether its folder has all of it."""
+        """Whether its folder holds the run as it is now."""
         return self._runner.kept
 
     @property
-    def left(self) -> bool:
+    def can_leave_memory(self) -> bool:
         """Whether it may leave memory: paused or ended, not viewed for long, and complete in its folder."""
         return self.view.state in (PAUSED, *ENDED) and self.lease.forgotten and self.kept
 
@@ -130,10 +130,10 @@ class Run:
         self.lease.look()
         return self.view
 
-    # When it trains.
+    # Commands: when it trains.
 
     def start(self, *, after: str | None = None) -> Future[None]:
-        """Begin training as soon as there is a slot; `after` names the run that this one grew out of."""
+        """Begin training as soon as there is a slot; `after` is the id of the run that it came from."""
         self._published.publish(only_if=IDLE, state=QUEUED, after=after)
         return self._runner.ask(self._runner.called)
 
@@ -146,7 +146,7 @@ class Run:
         return self._runner.ask(self._runner.resume)
 
     def advance(self, steps: int = 1) -> Future[None]:
-        """Take this many steps, then pause; also before the start and in mid-training.
+        """Take this many steps, then pause; also before the start and during training.
 
         Raises InputError if `steps` is not a valid number of steps.
         """
@@ -158,7 +158,7 @@ class Run:
         return self._runner.ask(self._runner.stop)
 
     def set_pace(self, pace: float | None) -> Future[None]:
-        """Limit the steps per second to one of `PACES`, or raise InputError. Changes no loss."""
+        """Limit the steps per second to one of `PACES`, or raise InputError. The losses stay the same."""
         checks.check_pace(pace)
         return self._runner.ask(lambda: self._runner.set_pace(pace))
 
@@ -166,7 +166,7 @@ class Run:
         """Train an ended run for more steps; the learning rate warms up to `rate`, then decays again.
 
         Raises:
-            InputError: more steps than the server allows, not a rate, or a run that has failed.
+            InputError: the server allows fewer steps, the rate is invalid, or the run has failed.
         """
         checks.check_steps(steps)
         if self.lease.limits is not None:
@@ -176,17 +176,17 @@ class Run:
         return self._runner.ask(lambda: self._runner.continue_for(steps, rate))
 
     def race(self, other: Run) -> Turns:
-        """Train in turns with another run from now on, which changes no loss of either."""
+        """Train in turns with another run from now on; the losses of both stay the same."""
         self._runner.turns = other._runner.turns = turns = Turns(self._runner, other._runner)
         turns.wake()
         return turns
 
     @property
     def turns(self) -> Turns | None:
-        """Its turns with the other run of a race."""
+        """Its turns with the other run of a race; None if it is in no race."""
         return self._runner.turns
 
-    # What is changed in it.
+    # Commands: what changes.
 
     def set_learning_rate(self, rate: float) -> Future[None]:
         """Change the peak rate of the plan from the next step on; an invalid rate raises InputError."""
@@ -194,11 +194,11 @@ class Run:
         return self._runner.ask(lambda: self._runner.training.set_learning_rate(rate))
 
     def intervene(self, interventions: Interventions) -> Future[None]:
-        """Switch off these heads and block these cells from the next step on; `NOTHING` undoes all of it.
+        """Apply these interventions from the next step on; they replace the earlier ones.
 
         Raises:
-            InputError: something is not in the model, or would leave a row nothing to attend to in some word
-                that this run trains on.
+            InputError: a head or cell is not in the model, or a row would have nothing to attend to in some
+                word that this run trains on.
         """
         checks.check_change(self.view, self.task, interventions)
         return self._runner.ask(lambda: self._runner.training.intervene(interventions))
@@ -215,16 +215,16 @@ class Run:
             return self.view.interventions.with_mask(mask, on, self.config.model.masks)
 
         checks.check_change(self.view, self.task, switched())
-        return self._runner.ask(lambda: self._runner.training.intervene(switched()))  # evaluated again then
+        return self._runner.ask(lambda: self._runner.training.intervene(switched()))  # computed again then
 
     def add_word(self, text: str) -> str:
-        """Track the user's word, in any state: its newest map is there at once, and its past soon after.
+        """Track a word that the user adds, in any state: its newest map comes at once, its past soon after.
 
         Returns:
             The word as it will be shown.
 
         Raises:
-            InputError: a word that cannot be asked, or a run that has failed.
+            InputError: the word is invalid for the task, or the run has failed.
         """
         question = self.task.question(text)
         checks.check_alive(self.view, "be asked", "probe_words")
@@ -243,16 +243,16 @@ class Run:
 
         def obey() -> None:
             tracked = [one for one in self.questions if one.text == text]
-            if tracked and len(self.questions) > 1:  # by now
+            if tracked and len(self.questions) > 1:  # may have changed meanwhile
                 self._runner.training.recording.drop_word(tracked[0])
 
         return self._runner.ask(obey)
 
     def rename(self, name: str) -> Future[None]:
-        """Name the run; with an empty name its settings distinguish it from others again.
+        """Name the run; an empty name removes the name, and its settings distinguish it again.
 
         Raises:
-            InputError: a name that is too long, or a run that has failed.
+            InputError: the name is too long, or the run has failed.
         """
         checks.check_alive(self.view, "be named", "name")
         name = " ".join(name.split())
@@ -260,14 +260,14 @@ class Run:
             raise InputError(f"The name has {len(name)} letters; use at most {MAX_NAME}.", "name")
         return self._runner.ask(lambda: self._published.publish(name=name))
 
-    # Where it is kept, and how it ends.
+    # Saving, and the end.
 
     def keep_in(self, archive: Archive) -> Future[None]:
         """Keep the run in a folder from now on."""
         return self._runner.ask(lambda: self._keep_in(archive))
 
     def _keep_in(self, archive: Archive, kept: int = 0) -> None:
-        """The same, in a folder already updated `kept` times; if it was, it holds the current view."""
+        """As `keep_in`, for a folder updated `kept` times before; unless 0, it holds the current view."""
         archive.told = lambda problem: self._published.note(unsaved=problem)
         archive.thinned = lambda: self._published.note(snapshots=self._weights.snapshots)
         archive.begin(self.view, self.task, self._weights, lambda: self.words, kept)
@@ -276,7 +276,7 @@ class Run:
         self._runner.archive = archive
 
     def live_in_memory(self, why: str) -> None:
-        """Say why the run cannot be kept in a folder."""
+        """Note why the run is not kept in a folder."""
         self._published.note(unsaved=why)
 
     def thin_weights(self, few: int) -> bool:
@@ -290,7 +290,7 @@ class Run:
         return self._runner.ask(self._runner.halt)
 
     def halt(self) -> None:
-        """The same at once, ignoring other commands, because the process ends."""
+        """As `put_away`, but right after the current step, because the process ends."""
         self._runner.halt()
 
     def close(self) -> Future[None]:

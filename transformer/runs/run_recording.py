@@ -1,4 +1,4 @@
-"""Records a run while it trains: which steps are developed, and what is kept of them."""
+"""Record a run while it trains: choose which steps are developed, and what is kept of them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from transformer.recording.chunk import Chunk
 from transformer.recording.frame import Array, Measurement
 from transformer.recording.frames import MEMORY_LIMIT, Frames, Recorded
 from transformer.recording.recorder import FrameScheduler, Recorder
-from transformer.recording.view import MAX_WORDS, WATCHED_SECONDS, Published
+from transformer.recording.view import MAX_WORDS, WATCHED_SECONDS, Publisher
 from transformer.recording.weights import DISK_LIMIT, Snapshot, Weights
 from transformer.tasks import Question
 from transformer.training.loop import NotFinite, Report
 from transformer.training.state import TrainState
 
 EVERY_STEP_UP_TO = 5.0
-"""At this pace or less, every step is shown, with its scores and outputs."""
+"""At this many steps per second or fewer, every step is shown with its scores and outputs."""
 PAST_STEPS = 25
 """Steps of a word's past that are developed between two training steps."""
 FEWEST = 16
@@ -33,15 +33,15 @@ FEWEST = 16
 
 
 class RunRecording:
-    """The growing recording of one run, with the arguments of its `RecordedTraining`.
+    """The growing recording of one run. For the arguments, see `RecordedTraining`.
 
-    To be used in the run's thread only. The list of questions is changed only here.
+    Use it only in the run's thread. The list of questions is changed only here.
     """
 
     def __init__(
         self,
         state: TrainState,
-        published: Published,
+        published: Publisher,
         questions: list[Question],
         weights: Weights,
         *,
@@ -172,7 +172,7 @@ class RunRecording:
         )
         self._shown_at = time.perf_counter()
 
-    # Scores, and when heads turn.
+    # Scores, and the steps at which heads turn.
 
     def _measured(self, step: int) -> list[Recorded]:
         """Current scores and outputs, and scores of past steps measured to find where heads have turned."""
@@ -224,7 +224,7 @@ class RunRecording:
             return
         self.develop()
         if len(self._questions) >= MAX_WORDS:
-            examples = self._state.task.corpus.probes()
+            examples = self._state.task.corpus.tracked_words()
             own = [one for one in self._questions if one.text not in examples]
             self.drop_word((own or self._questions)[0])
         self._questions.append(question)
@@ -247,7 +247,7 @@ class RunRecording:
         self._pasts = deque(one for one in self._pasts if one[0] != question)
 
     def _owe(self, question: Question) -> None:
-        """Queue the frames that a word lacks for development, where their weights are kept."""
+        """Queue for development the missing frames of a word, if their weights are kept."""
         frames = self._published.view.frames
         lacking = {*frames.steps} - {*frames.steps_of(question.text)}
         past = [one for one in self.weights.snapshots if one.step in lacking]
@@ -260,7 +260,7 @@ class RunRecording:
         return bool(self._pasts)
 
     def develop_past(self) -> None:
-        """Develop some more of the past of a word that came later, the newest steps first."""
+        """Develop some more of the past of a word that was added later, the newest steps first."""
         question, left = self._pasts[0]
         recorded = {*self._published.view.frames.steps}  # some may have been thinned since
         some = [one for one in left[-PAST_STEPS:] if one in self.weights.snapshots and one.step in recorded]

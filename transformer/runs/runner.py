@@ -19,7 +19,7 @@ from transformer.recording.view import (
     QUEUED,
     STOPPED,
     TRAINING,
-    Published,
+    Publisher,
     RunView,
 )
 from transformer.runs.calibration import calibrate, speed
@@ -27,12 +27,12 @@ from transformer.runs.machine import give_back_memory
 from transformer.runs.queue import Lease, Turns
 from transformer.storage.log import LOG, note
 
-if TYPE_CHECKING:  # torch comes with it
+if TYPE_CHECKING:  # recorded_training imports torch
     from transformer.runs.recorded_training import RecordedTraining
     from transformer.storage.archive import Archive
 
 CALM_SECONDS = 3.0
-"""Seconds without a command before the machine is measured."""
+"""Seconds without a command before the speed of the machine is measured."""
 _EVENTS = {TRAINING: "start", FINISHED: "finish", STOPPED: "stop"}
 """States that are logged when they begin; pausing and resuming are not logged."""
 
@@ -46,14 +46,14 @@ class Runner(threading.Thread):
         build: makes the model and its training; called in this thread, because it imports torch.
     """
 
-    def __init__(self, published: Published, lease: Lease, build: Callable[[], RecordedTraining]) -> None:
+    def __init__(self, published: Publisher, lease: Lease, build: Callable[[], RecordedTraining]) -> None:
         super().__init__(name=f"run-{published.view.id[:6]}", daemon=True)
         self.ready = threading.Event()
         """Set once there is something to see: the frame of step 0, or the reason why there is none."""
         self.archive: Archive | None = None
         """The folder in which the run is kept."""
         self.turns: Turns | None = None
-        """With the other run of a race."""
+        """The turns with the other run of a race; None if there is none."""
         self._closing = False
         self._training: RecordedTraining | None = None
         self._published, self._lease, self._build = published, lease, build
@@ -61,11 +61,11 @@ class Runner(threading.Thread):
         self._asking = threading.Lock()  # so that no command is queued after the thread has ended
         self.over = False
         """Whether commands are no longer accepted."""
-        self._budget: int | None = None  # steps until the next pause, where steps were asked for
-        self._next_step_at = 0.0  # on the clock, where there is a pace
+        self._budget: int | None = None  # steps until the next pause, after `advance`
+        self._next_step_at = 0.0  # by `time.perf_counter`, if there is a pace
         self._noted = published.view.state  # the state logged last; a saved run's was logged earlier
 
-    # For everybody.
+    # For any thread.
 
     def ask(self, command: Callable[[], None]) -> Future[None]:
         """Have a command carried out between two steps.
@@ -74,11 +74,11 @@ class Runner(threading.Thread):
             A future: done once the command has run, with its exception if it raised one, and cancelled if the
             thread ends first.
         """
-        self._lease.look()  # a command counts as a look
+        self._lease.look()  # a command counts as viewing
         return self._put(command)
 
     def wake(self) -> None:
-        """Have the thread look again whether it may train."""
+        """Make the thread check again whether it may train."""
         self._put(lambda: None)
 
     def _put(self, command: Callable[[], None]) -> Future[None]:
@@ -101,7 +101,7 @@ class Runner(threading.Thread):
         archive = self.archive
         return archive is not None and archive.version == self._published.version and archive.whole
 
-    # Commands of `Run`, obeyed in this thread.
+    # Commands of `Run`, carried out in this thread.
 
     def pause(self) -> None:
         if self.view.state in (QUEUED, TRAINING):
@@ -152,7 +152,7 @@ class Runner(threading.Thread):
         slot = self._lease.take(lambda: self._put(self.called))
         self._published.publish(state=TRAINING if slot else QUEUED, reason="")
 
-    # What it does.
+    # The thread.
 
     @property
     def view(self) -> RunView:
@@ -161,7 +161,7 @@ class Runner(threading.Thread):
     def run(self) -> None:
         """Build the model, carry out commands and train until the thread is to end."""
         try:
-            if not self._closing and self.view.state != FAILED:  # a failed one is only looked at
+            if not self._closing and self.view.state != FAILED:  # a failed run can only be viewed
                 self._training = self._build()
             self.ready.set()
             while not self._closing:
@@ -222,7 +222,7 @@ class Runner(threading.Thread):
         if self._training is not None:
             self._training.recording.rescue()
         self._published.publish(state=FAILED, reason=explained(error))
-        if not self._closing:  # a process that ends lets nothing be loaded any more
+        if not self._closing:  # at exit, modules cannot be imported: such an error is not logged
             note("fail", self.view, f", {type(error).__name__}")
 
     def _obey_and_step(self) -> None:
@@ -256,7 +256,7 @@ class Runner(threading.Thread):
     def _train_at_pace(self) -> None:
         """Obey one command, or take the next step when it is time for it."""
         if self.turns is not None and not self.turns.allow(self) and not self._owes_a_past:
-            self._obey(*self._commands.get())  # the other run wakes it
+            self._obey(*self._commands.get())  # until the other run wakes this thread
             return
         pace = self.view.pace
         wait = 0.0 if pace is None or self._owes_a_past else self._next_step_at - time.perf_counter()
@@ -268,7 +268,7 @@ class Runner(threading.Thread):
             if pace is not None:
                 if self._next_step_at > time.perf_counter():
                     return
-                # Lost time is not made up: after a slow step the rhythm starts anew.
+                # Lost time is not made up: after a slow step a new interval begins.
                 self._next_step_at = max(self._next_step_at + 1.0 / pace, time.perf_counter())
             self._step()
         else:

@@ -44,19 +44,19 @@ def keep_in_folder(run: Run, folder: Path, owner: str, written: Callable[[], Non
 
 
 def reopened(folder: Path, lease: Lease, written: Callable[[], None]) -> Watched | None:
-    """A run that was kept, as it last was, or as another process trains it; None where it cannot be opened.
+    """Open a kept run: as a `Run`, or as a `Remote` if it can only be watched; None if it cannot be opened.
 
     Args:
-        lease: what it may take of the server from now on.
+        lease: its share of the server from now on.
         written: as for `keep_in_folder`.
     """
     try:
         saved = read_run(folder)
         if saved.view.own or (not saved.can_go_on and saved.view.state != FAILED):
-            return Remote(folder, lease)  # a replay: everything but training
+            return Remote(folder, lease)  # it can be viewed, but not trained
         try:
             archive = Archive(folder, resumed=True)
-        except InputError:  # another process writes there, or none may: it can only be watched
+        except InputError:  # another process writes there, or it is read-only: the run can only be watched
             return Remote(folder, lease)
         archive.written = written
         return Run(saved.view.config, archive=archive, saved=saved, lease=lease)

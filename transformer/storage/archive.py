@@ -1,4 +1,4 @@
-"""Keeping a run's folder up to date while it trains; nothing in it is executed when it is read."""
+"""Keep a run's folder up to date while it trains; reading the folder executes nothing in it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from transformer.tasks import Task
 KEPT_SECONDS = 1.0
 """Minimum time in seconds between two updates of the folder."""
 KEEPING_SHARE = 0.05
-"""Largest share of its time that the run's thread spends on copies for the folder; updates are delayed."""
+"""Maximum share of its time that the run's thread spends on copies for the folder; else updates wait."""
 AGAIN_SECONDS = 5.0
 """Seconds between a failed write and the next attempt."""
 CURVES = {
@@ -52,7 +52,7 @@ CURVES = {
     "learning_rate": "training/learning_rate",
     "gradient_norm": "training/gradient_norm",
 }
-"""Columns of the table of a run, and what they are called there."""
+"""Column of the table of a run to its name in TensorBoard."""
 
 Training = tuple[Mapping[str, Array], Mapping[str, object]]
 """Arrays and facts of a training, as the run's thread packs them; facts are encoded as JSON."""
@@ -78,7 +78,7 @@ class Archive:
         resumed: whether a saved run continues in it.
 
     Raises:
-        InputError: the folder cannot be made, holds something else, or another process writes there.
+        InputError: the folder cannot be created, holds something else, or another process writes there.
     """
 
     def __init__(self, folder: Path, *, resumed: bool = False) -> None:
@@ -126,15 +126,15 @@ class Archive:
         """Start the archive's thread; from then on `hand` can be called.
 
         Args:
-            run: as it is now.
-            task: None where a loop of the user's own trains the model.
-            weights: of the run's steps; they are kept here from now on.
-            words: tells the tracked words.
+            run: the current view.
+            task: the task; None for an own model.
+            weights: the weights of the run's steps; they are kept here from now on.
+            words: returns the tracked words.
             kept: how many times a saved run's folder had been brought up to date; then it holds the recording
                 of this very view.
         """
         self._words, self._kept, self._weights, self._task = words, kept, weights, task
-        self._unchanging = False  # not written yet
+        self._unchanging = False  # files that never change are not written yet
         if kept:
             # Frames that were read completely have generation 0; any other generation is rewritten.
             self._generation, self._n_records = 0, len(run.frames.records)
@@ -148,14 +148,14 @@ class Archive:
 
     @property
     def due(self) -> bool:
-        """Whether it is time to hand over what the folder is to hold."""
+        """Whether it is time to hand over new content."""
         return time.monotonic() >= self._due_at and not self._busy
 
     def hand(self, view: RunView, version: int, pack: Callable[[], Training] | None) -> None:
-        """Set the content of the folder from now on.
+        """Hand over new content for the folder.
 
         Args:
-            version: of this view.
+            version: the version number of this view.
             pack: copies the state of the training; None if the run cannot continue from its present state,
                 so that the state already in the folder stays.
         """
@@ -211,7 +211,7 @@ class Archive:
         try:
             self._keep(handed)
             return ""
-        except Exception as error:  # whatever it is, training goes on and the page says it
+        except Exception as error:  # for any error, training goes on and the page shows it
             why = error.strerror if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
             return (
                 f"The latest steps of this run are not on disk ({why}). Training goes on in memory, and "
@@ -231,7 +231,7 @@ class Archive:
             self._unchanging = True
         self._keep_recording(view)
         if len(view.metrics) != self._rows:
-            n_rows = len(view.metrics)  # before: rows may be added meanwhile
+            n_rows = len(view.metrics)  # read first: rows may be added meanwhile
             write_whole(self.folder / METRICS, as_parquet(view.metrics))
             self._rows = n_rows
         run = run_file_of(view, handed.words, self._kept + 1)
@@ -267,14 +267,14 @@ class Archive:
 
 
 class Board:
-    """Writes the curves of a run for TensorBoard: each number once, and nothing where there is none."""
+    """Writes the curves of a run for TensorBoard: each number once, and no NaN."""
 
     def __init__(self, folder: Path) -> None:
-        from tensorboardX import SummaryWriter  # only where it was asked for
+        from tensorboardX import SummaryWriter  # imported only if requested
 
         self._writer = SummaryWriter(str(folder / "tensorboard"))
         self._n = 0
-        """Rows that are written."""
+        """Number of rows that are written."""
         self._measured = -1
         """The step of the newest measurement that is written."""
 
@@ -283,7 +283,7 @@ class Board:
         steps, *columns = view.metrics.columns("step", *CURVES)
         for row in range(self._n, len(steps)):
             for name, values in zip(CURVES.values(), columns, strict=True):
-                if values[row] == values[row]:  # no evaluation, no number
+                if values[row] == values[row]:  # not NaN, as without an evaluation
                     self._writer.add_scalar(name, float(values[row]), int(steps[row]))
         self._n = len(steps)
         if (frame := view.frame) is not None:
@@ -295,5 +295,5 @@ class Board:
         self._writer.flush()
 
     def close(self) -> None:
-        """Nothing more can be noted."""
+        """Close the files; `note` must not be called any more."""
         self._writer.close()

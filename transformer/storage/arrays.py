@@ -1,4 +1,4 @@
-"""Arrays with facts in one file that holds no code: safetensors, whole or absent."""
+"""Arrays with facts in one safetensors file, which holds no code and is written atomically."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from transformer.recording.records import replacement
 T = TypeVar("T")
 _FACTS = "facts"
 _UNREADABLE = (OSError, LookupError, ValueError, TypeError, AttributeError, MemoryError, RecursionError)
-"""Errors raised by a foreign file: NumPy does not know some of its kinds of numbers."""
+"""Errors that reading an unknown file can raise; for example, NumPy lacks some safetensors dtypes."""
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write to a neighbouring file first and bring it to the disk, so that a crash never leaves half a file.
+    """Write and sync a temporary file, then rename it, so that a crash never leaves half a file.
 
     Raises:
         OSError: the disk is full, or the folder cannot be written.
@@ -32,19 +32,19 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def as_bytes(arrays: Mapping[str, Array], facts: str) -> bytes:
-    """Arrays and, as text, what is to be known of them, as the content of a file."""
-    from safetensors.numpy import save  # not before the first page is painted
+    """Encode arrays, and their facts as text, as the content of a file."""
+    from safetensors.numpy import save  # not imported before the first page is shown
 
     return save({name: np.asarray(a, order="C") for name, a in arrays.items()}, {_FACTS: facts})
 
 
 def read_arrays(path: Path) -> dict[str, Array]:
-    """The arrays of a file, which can hold anything. Raises InputError."""
+    """Read the arrays of a file, which can hold anything. Raises InputError."""
     return _read(path, lambda file: {name: file.get_tensor(name) for name in file.keys()})
 
 
 def read_facts(path: Path) -> str:
-    """The facts of a file, whose arrays are not read. Raises InputError."""
+    """Read the facts of a file, without its arrays. Raises InputError."""
     return _read(path, lambda file: str(file.metadata()[_FACTS]))
 
 
@@ -52,7 +52,7 @@ def _read(path: Path, take: Callable[[Any], T]) -> T:
     from safetensors import SafetensorError, safe_open
 
     try:
-        with safe_open(path, framework="numpy") as file:  # refuses a file that is cut off
+        with safe_open(path, framework="numpy") as file:  # raises for a truncated file
             return take(file)
     except (*_UNREADABLE, SafetensorError) as error:
         raise InputError(f"{path.parent.name}/{path.name} cannot be read ({error}).") from error

@@ -1,4 +1,4 @@
-"""A run as one file to bring along: the files of its folder in a ZIP archive. Nothing in it is executed."""
+"""A run as one portable file: the files of its folder in a ZIP archive. Nothing in it is executed."""
 
 from __future__ import annotations
 
@@ -37,27 +37,27 @@ from transformer.tasks import Task
 
 FIELD = "run_open"
 MOST_BYTES = 48 * 10**6
-"""Largest size of the file, as far as leaving out weights allows."""
+"""Maximum bytes of the file; weights are left out to stay below it."""
 MOST_FACTS, MOST_NAMES = 4_000_000, 100_000
 """Largest sizes in bytes of `RUN` and of the list of files in the archive."""
-LARGER = 6
+MAX_UNPACK_RATIO = 6
 """Largest ratio of the unpacked to the packed size; that of a run is less than 2."""
 _FIRST = (RUN, TRAINING)
-"""Packed in this order, so that TRAINING is never the older one if the run trains on meanwhile."""
+"""Packed in this order, so that TRAINING is never older than RUN if the run trains on meanwhile."""
 _FILES = (*_FIRST, METRICS, *TOKENIZERS, PAIRS, TOKENIZER, FRAMES)
 
 
 def pack(folder: Path) -> bytes:
-    """The file of a run that is kept in this folder, with another id and nothing that leads to other runs.
+    """Pack the run in this folder into one file, with a new id and without references to other runs.
 
     Raises:
-        InputError: it holds no run, or cannot be read.
+        InputError: the folder holds no run, or cannot be read.
     """
     id_, files = new_token(), {}
     try:
         run = read_run_file(folder)
         for name in _FILES:
-            with suppress(FileNotFoundError):  # none of this kind
+            with suppress(FileNotFoundError):  # the run has no such file
                 files[name] = _content(folder, name, lambda one: replace(one, id=id_, after=None))
         weights = Weights(folder / WEIGHTS)
         weights.follow(run.step)
@@ -67,7 +67,7 @@ def pack(folder: Path) -> bytes:
 
 
 def pack_view(view: RunView, task: Task, words: tuple[str, ...]) -> bytes:
-    """The same for a run that is only in memory; without TRAINING, which needs the thread that trains."""
+    """Pack a run that is only in memory, without TRAINING, which only the run's thread can copy."""
     run = run_file_of(replace(view, id=new_token(), after=None), words, 1)
     files = {
         RUN: as_json(run),
@@ -83,7 +83,7 @@ def pack_view(view: RunView, task: Task, words: tuple[str, ...]) -> bytes:
 
 
 def _zipped(files: Mapping[str, bytes], weights: Weights, run: RunFile) -> bytes:
-    """All of it, with as many steps of the weights as there is room for."""
+    """Zip the files, with the weights of as many steps as there is room for."""
     room = max(0, MOST_BYTES - sum(map(len, files.values())))
     chosen = content(weights.records(room, {moment.step for moment in run.moments}))
     packed = BytesIO()
@@ -106,20 +106,20 @@ def _content(folder: Path, name: str, changed: Callable[[RunFile], RunFile]) -> 
 
 
 def unpack(data: bytes, folder: Path) -> None:
-    """Write the files of a run into a folder that is there; what else the file holds is passed over.
+    """Unpack a run into an existing folder; other files in the archive are ignored.
 
     Raises:
-        InputError: not such a file, a damaged one, or one that is too large inside.
-        OSError: the disk does not take it.
+        InputError: the file is not a packed run, is damaged, or is too large when unpacked.
+        OSError: the files cannot be written.
     """
     try:
         if _bytes_of_names(data) > MOST_NAMES:
             raise ValueError("it names too many files")
         with zipfile.ZipFile(BytesIO(data)) as packed:
-            # Names are compared and never mended: no path leads out of the folder.
+            # Only exact names are accepted, so that no path leads out of the folder.
             ours = [one for one in packed.infolist() if one.filename in (*_FILES, WEIGHTS)]
             nbytes = sum(one.file_size for one in ours)
-            if nbytes > LARGER * len(data):
+            if nbytes > MAX_UNPACK_RATIO * len(data):
                 raise ValueError(f"it holds {nbytes:,} bytes, more than a run of its size can have")
             facts = [one for one in ours if one.filename == RUN]
             if not facts:
@@ -130,7 +130,7 @@ def unpack(data: bytes, folder: Path) -> None:
                 if one.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                     raise ValueError(f"{one.filename} is packed in an unknown way")
                 with packed.open(one) as file:
-                    found = file.read(one.file_size + 1)  # no more than was counted, whatever it holds
+                    found = file.read(one.file_size + 1)  # one byte more than declared shows a wrong size
                 if len(found) != one.file_size:
                     raise ValueError(f"{one.filename} does not have the size that it declares")
                 (folder / one.filename).write_bytes(found)
@@ -146,11 +146,11 @@ def settle(folder: Path, id_: str, processors: int) -> None:
     """Give the run in a folder this id, and a device and threads that this server has.
 
     Args:
-        processors: that this process may use.
+        processors: the number of processors that this process may use.
 
     Raises:
         InputError: its files are damaged.
-        OSError: they cannot be written.
+        OSError: the files cannot be written.
     """
 
     def settled(run: RunFile) -> RunFile:

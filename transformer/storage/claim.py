@@ -1,4 +1,4 @@
-"""The process that writes in a run's folder: one at a time, which holds a lock and names itself in a note."""
+"""The claim of one process to write in a run's folder: a lock, and a note that names the process."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Writer:
     started: float
     """When that process began, in seconds since 1970: its pid may be reused later."""
     lock: int
-    """The inode of the lock, which the note in a copy of the folder does not have."""
+    """The inode of the lock file; in a copy of the folder, the lock file has another."""
 
 
 class Claim:
@@ -54,7 +54,7 @@ class Claim:
             write_whole(self._note, msgspec.json.encode(writer))
 
     def release(self) -> None:
-        """Let others write there."""
+        """Let other processes write in the folder."""
         with suppress(OSError):
             self._note.unlink()
         self._lock.release()

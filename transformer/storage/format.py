@@ -39,8 +39,8 @@ FORMAT = 3
 """Version of a run's folder, and of a run as one file."""
 RUN, METRICS, FRAMES, WEIGHTS = "run.json", "metrics.parquet", "frames.bin", "weights.bin"
 TRAINING, OWNER = "training.safetensors", "owner.sha256"
-WENT = ("language", "digits", "to_words", "pad_to")
-"""Settings of training that earlier versions had."""
+REMOVED_SETTINGS = ("language", "digits", "to_words", "pad_to")
+"""Training settings of earlier versions that no longer exist."""
 NUMBERS = OwnModel(
     name="numbers in words",
     problem="This run learned numbers in words, a task that Headlight no longer has. Its maps and curves can "
@@ -51,11 +51,11 @@ TOKENIZERS = ("src_tokenizer.json", "tgt_tokenizer.json")
 
 @dataclass(frozen=True, kw_only=True)
 class RunFile(RunFacts):
-    """What `run.json` says."""
+    """The content of `run.json`."""
 
     format: int = FORMAT
     kept: int = 0
-    """Number of updates of the folder: the higher, the newer."""
+    """Number of updates of the folder so far; the higher, the newer."""
     words: tuple[str, ...]
     """The tracked words, in order."""
 
@@ -66,15 +66,15 @@ def run_file_of(view: RunView, words: tuple[str, ...], kept: int) -> RunFile:
 
 
 def as_json(run: RunFile) -> bytes:
-    """Readable by eye and by `read_run_file`."""
+    """Encode `run.json`, indented for human readers; `read_run_file` reads it."""
     return msgspec.json.format(msgspec.json.encode(run), indent=2)
 
 
 def read_run_file(folder: Path) -> RunFile:
-    """What `run.json` says.
+    """Read `run.json`.
 
     Raises:
-        InputError: not a folder of a run, a damaged one, or one of another version.
+        InputError: the folder holds no run, is damaged, or has the format of another version.
     """
     try:
         text = (folder / RUN).read_bytes()
@@ -99,11 +99,11 @@ def read_run_file(folder: Path) -> RunFile:
 
 
 def _of_now(said: dict[str, Any]) -> dict[str, Any]:
-    """The facts of a `run.json` of an earlier version, without the settings and the task that went."""
+    """Convert the facts of an earlier version: remove the settings and the task that no longer exist."""
     config = said["config"]
     train = config.get("train") if isinstance(config, dict) else None
     if isinstance(train, dict):
-        for name in WENT:
+        for name in REMOVED_SETTINGS:
             train.pop(name, None)
         if train.get("task") == "numbers":
             said |= {"config": RunConfig().to_dict(), "own": msgspec.to_builtins(NUMBERS)}
@@ -111,11 +111,11 @@ def _of_now(said: dict[str, Any]) -> dict[str, Any]:
 
 
 def as_parquet(metrics: Metrics) -> bytes:
-    """The table of all steps, for `pandas.read_parquet` and others."""
+    """Encode the table of all steps as Parquet, for `pandas.read_parquet` and others."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    pa.set_memory_pool(pa.system_memory_pool())  # its own keeps megabytes for each thread that has ended
+    pa.set_memory_pool(pa.system_memory_pool())  # Arrow's own keeps megabytes per ended thread
     columns = dict(zip(metrics.names, metrics.columns(*metrics.names), strict=True))
     columns["step"] = columns["step"].astype(np.int64)
     file = BytesIO()
@@ -123,7 +123,7 @@ def as_parquet(metrics: Metrics) -> bytes:
     return file.getvalue()
 
 
-# What is recorded, as records of a file.
+# Parts of the recording as records of a file.
 
 
 _MEASURED: tuple[type[Measurement | Outputs | Evaluation], ...] = (Measurement, Outputs, Evaluation)
@@ -139,7 +139,7 @@ def to_record(recorded: Recorded) -> Record:
 
 
 def of_record(facts: bytes, body: bytes) -> Recorded:
-    """Read back what `to_record` made.
+    """Decode a record made by `to_record`.
 
     Raises:
         ValueError: its parts do not fit each other.

@@ -19,7 +19,7 @@ from transformer.errors import InputError
 from transformer.recording.view import ENDED, PAUSED
 from transformer.recording.weights import Weights
 from transformer.storage.arrays import write_whole
-from transformer.storage.bundle import FIELD, LARGER, settle, unpack
+from transformer.storage.bundle import FIELD, MAX_UNPACK_RATIO, settle, unpack
 from transformer.storage.claim import Claim, is_held
 from transformer.storage.format import OWNER, RUN, WEIGHTS, RunFile, read_run_file
 from transformer.storage.log import LOG
@@ -27,37 +27,37 @@ from transformer.storage.saved import Saved, read_run
 from transformer.storage.tokens import SHAPE, new_token
 
 ENVIRONMENT = "HEADLIGHT_RUNS"
-"""Names the folder; empty: nothing is kept on disk."""
+"""Environment variable with the path of the folder; if it is empty, nothing is kept on disk."""
 ROOM_SECONDS = 5.0
-"""The sizes of all runs are added up this often at most."""
+"""Minimum seconds between two calculations of the size of all runs."""
 LOOK_SECONDS = 1.0
-"""Named folders are searched for unknown ids this often at most, however many ids are asked for."""
+"""Minimum seconds between two searches of named folders, however many unknown ids are requested."""
 ROOM = 200_000_000
-"""Bytes of the disk that are left to the runs that train."""
+"""Bytes of disk that an opened file must leave free for the runs that train."""
 OPENING, OPENING_SECONDS = ".opening-", 3600.0
 """Prefix of the folder in which a file is unpacked, and seconds after which unpacking has surely ended."""
 FEW = (16, 4, 0)
-"""To make room, a run keeps so many evenly chosen steps of its weights, beside the first, the last and those
-of moments; where that does not suffice, fewer."""
+"""To make room, a run keeps the weights of this many evenly chosen steps, and of the first, the last and the
+moments; if that does not suffice, the next lower number applies."""
 
 
 @dataclass(frozen=True)
-class AtHand:
-    """A run in memory, as far as the limit of the disk concerns it."""
+class RunInMemory:
+    """What the limit of the disk needs to know of a run in memory."""
 
     seen_at: float
     """When it was last viewed, in seconds since 1970."""
     busy: bool
     """Whether it trains or is about to; such runs are thinned last."""
     thin: Callable[[int], bool]
-    """Keeps so many steps of its weights; returns whether there were more."""
+    """Thins its weights to this many steps; returns whether there were more."""
 
 
 class Library:
-    """Runs on disk, a folder each, by their id.
+    """Runs on disk by their id, one folder per run.
 
     Args:
-        folder: None where nothing is to be kept.
+        folder: the folder of all runs; None to keep nothing.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -77,7 +77,7 @@ class Library:
         return cls(Path(named) if named else None)
 
     def folder_of(self, id_: str) -> Path | None:
-        """A run's folder, which need not be there; None for what is no id: a visitor can send anything."""
+        """A run's folder, which need not exist; None for an invalid id, since a visitor can send anything."""
         if self.folder is None or not SHAPE.fullmatch(id_):
             return None
         if (self.folder / id_).exists():
@@ -90,7 +90,7 @@ class Library:
     def facts_of_run(self, id_: str) -> RunFile | None:
         """The facts of a kept run for a list, without its recording; None where none can be read.
 
-        A run whose folder no process writes is paused.
+        A run that has not ended and whose folder no process writes is returned as paused.
         """
         folder = self.folder_of(id_)
         try:
@@ -134,11 +134,11 @@ class Library:
     # A run as one file.
 
     def open_file(self, data: bytes, digest: str, processors: int, check: Callable[[Saved], None]) -> str:
-        """Keep the run of such a file as a new one; returns its id.
+        """Keep the run of such a file as a new run; return its id.
 
         Args:
-            digest: of the token that is to command it.
-            processors: that this process may use.
+            digest: the digest of the token that is to command it.
+            processors: the number of processors that this process may use.
             check: refuses a run that could not be trained on this server. Raises InputError.
 
         Raises:
@@ -153,7 +153,7 @@ class Library:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._clear()
-            if shutil.disk_usage(self.folder).free < ROOM + LARGER * len(data):
+            if shutil.disk_usage(self.folder).free < ROOM + MAX_UNPACK_RATIO * len(data):
                 raise InputError("The disk of this server is nearly full; no run can be opened.", FIELD)
             with TemporaryDirectory(prefix=OPENING, dir=self.folder) as opening:
                 folder = Path(opening) / id_
@@ -178,14 +178,14 @@ class Library:
 
     # The limit of the disk.
 
-    def make_room(self, most_bytes: int, at_hand: Mapping[str, AtHand]) -> None:
-        """Thin the weights of runs until all of them take no more than this; nothing else of a run goes.
+    def make_room(self, most_bytes: int, at_hand: Mapping[str, RunInMemory]) -> None:
+        """Thin the weights of runs until all runs take at most `most_bytes`; nothing else is removed.
 
-        Runs that do not train are thinned first, the least recently viewed before others. Nothing is done
-        if this was called a moment ago.
+        Runs that do not train are thinned first, the least recently viewed before others. Does nothing
+        within `ROOM_SECONDS` of the last time.
 
         Args:
-            at_hand: by their ids the runs that are in memory, and so have their folders.
+            at_hand: id to each run in memory, whose folder this process claims.
         """
         if not self._making_room.acquire(blocking=False):
             return  # another thread is making room
@@ -194,9 +194,9 @@ class Library:
                 return
             self._made_room_at = time.monotonic()
             sizes = {folder: _size(folder) for folder in self._folders()}
-            turns = []  # (whether it trains, minus the steps that stay, when it was seen, folder)
+            turns = []  # (whether it trains, minus the number of steps to keep, when it was viewed, folder)
             for folder in sizes:
-                if SHAPE.fullmatch(folder.name):  # a run with a name belongs to another program
+                if SHAPE.fullmatch(folder.name):  # a named folder belongs to another program
                     here = at_hand.get(folder.name)
                     busy, seen_at = (here.busy, here.seen_at) if here else (False, _written_at(folder))
                     turns += [(busy, -few, seen_at, folder) for few in FEW]
@@ -241,7 +241,7 @@ def _take_in(folder: Path, id_: str, processors: int, check: Callable[[Saved], N
 
 
 def _as_now(run: RunFile, folder: Path) -> RunFile:
-    """The run, as paused if it has not ended and no process writes to its folder."""
+    """The run; paused if it has not ended and no process writes to its folder."""
     return run if run.state in ENDED or is_held(folder) else replace(run, state=PAUSED)
 
 

@@ -12,7 +12,13 @@ from transformer.config import RunConfig, TrainConfig
 from transformer.errors import InputError
 from transformer.storage.tokens import new_token
 from transformer.tasks.pairs.own import OwnPairs, from_tsv, to_tsv
-from transformer.tasks.pairs.store import TokenizerFile, keep, keep_tokenizer, kept, kept_tokenizer
+from transformer.tasks.pairs.store import (
+    TokenizerFile,
+    intern_pairs,
+    intern_tokenizer,
+    pairs_of,
+    tokenizer_of,
+)
 
 PAIRS, TOKENIZER = "pairs.tsv", "tokenizer.json"
 RELOAD_BYTES, RELOAD_SECONDS = 64_000_000, 3_600.0
@@ -29,7 +35,7 @@ class OwnData:
 
     @property
     def nbytes(self) -> int:
-        """About what it takes in memory."""
+        """Approximate bytes in memory."""
         text = "" if self.tokenizer is None else self.tokenizer.content
         return len(text) + (0 if self.pairs is None else self.pairs.nbytes)
 
@@ -38,18 +44,18 @@ def own_data_of(config: TrainConfig) -> OwnData:
     """The data that a configuration names by digest.
 
     Raises:
-        InputError: it is not on this server any more.
+        InputError: the data is not on this server any more.
     """
     return OwnData(
-        pairs=kept(config.pairs or "") if config.task == "pairs" else None,
-        tokenizer=kept_tokenizer(config.tokenizer_file) if config.tokenizer == "file" else None,
+        pairs=pairs_of(config.pairs or "") if config.task == "pairs" else None,
+        tokenizer=tokenizer_of(config.tokenizer_file) if config.tokenizer == "file" else None,
     )
 
 
-class Returning:
+class UploadCache:
     """Holds the uploads of visitors, so that a reloaded page has them again. Safe to use from any thread.
 
-    Only the browser keeps the secret name, and no link contains it: no other visitor sees the uploads.
+    Only the browser keeps the secret name, and no link contains it, so no other visitor sees the uploads.
     """
 
     def __init__(self, most_bytes: int = RELOAD_BYTES, seconds: float = RELOAD_SECONDS) -> None:
@@ -58,7 +64,7 @@ class Returning:
         self._held: dict[str, tuple[OwnData, float]] = {}  # by secret name, the oldest first
 
     def keep(self, own: OwnData, name: str = "") -> str:
-        """Hold it, in place of what had this name; returns the name."""
+        """Hold uploads under a name, in place of earlier ones; return the name."""
         name = name or new_token()
         with self._lock:
             self._held.pop(name, None)
@@ -67,7 +73,7 @@ class Returning:
         return name
 
     def get(self, name: str) -> OwnData | None:
-        """The data of this name; None where they are no longer here."""
+        """The uploads under this name; None if they are no longer held."""
         with self._lock:
             self._forget()
             held, _ = self._held.get(name, (None, 0.0))
@@ -84,32 +90,32 @@ class Returning:
 
 
 def write_own_data(config: TrainConfig, write: Callable[[str, str], object]) -> None:
-    """Write what a configuration names by digest alone.
+    """Write the uploads that a configuration contains only as digests.
 
     Args:
         write: takes the name of a file and its text.
     """
     if config.task == "pairs":
-        write(PAIRS, to_tsv(kept(config.pairs or "")))
+        write(PAIRS, to_tsv(pairs_of(config.pairs or "")))
     if config.tokenizer == "file":
-        write(TOKENIZER, kept_tokenizer(config.tokenizer_file).content)
+        write(TOKENIZER, tokenizer_of(config.tokenizer_file).content)
 
 
 def saved_data(folder: Path, config: RunConfig) -> OwnData:
     """Read the own data of a run from its folder; its task can be made as long as the returned object exists.
 
     Raises:
-        InputError: it is not there, or not what the run was trained on.
+        InputError: the data is missing, or is not what the run was trained on.
     """
     train = config.train
     own, file = None, None
     try:
         if train.task == "pairs":
-            own = keep(from_tsv((folder / PAIRS).read_text(encoding="utf-8")))
+            own = intern_pairs(from_tsv((folder / PAIRS).read_text(encoding="utf-8")))
             if own.digest != train.pairs:
                 raise InputError(f"{folder / PAIRS} does not hold the pairs of this run.")
         if train.tokenizer == "file":
-            file = keep_tokenizer((folder / TOKENIZER).read_text(encoding="utf-8"))
+            file = intern_tokenizer((folder / TOKENIZER).read_text(encoding="utf-8"))
             if file.digest != train.tokenizer_file:
                 raise InputError(f"{folder / TOKENIZER} is not the tokenizer of this run.")
     except (OSError, UnicodeDecodeError) as error:

@@ -20,15 +20,7 @@ from transformer.recording.records import Entry, body_of, scan, stands
 from transformer.recording.view import ENDED, FAILED, PAUSED, RunFacts, RunView
 from transformer.recording.weights import Weights
 from transformer.storage.arrays import read_facts
-from transformer.storage.format import (
-    FRAMES,
-    METRICS,
-    TRAINING,
-    WEIGHTS,
-    RunFile,
-    of_record,
-    read_run_file,
-)
+from transformer.storage.format import FRAMES, METRICS, TRAINING, WEIGHTS, RunFile, of_record, read_run_file
 from transformer.storage.log import LOG
 from transformer.storage.own_data import OwnData, saved_data
 from transformer.tasks import task_of
@@ -76,7 +68,7 @@ class Reader:
         self._held: OwnData | None = None
 
     def read(self) -> Saved:
-        """The run as it was when its folder was last brought up to date; what is damaged is left out.
+        """The run as it was when its folder was last brought up to date; damaged parts are left out.
 
         Raises InputError as `read_run_file` does.
         """
@@ -146,7 +138,7 @@ class Reader:
         return new
 
     def _read_metrics(self, run: RunFile) -> Metrics:
-        """The table up to its step. Raises InputError."""
+        """The table up to the run's step. Raises InputError."""
         path, last = self.folder / METRICS, run.step
         more = run.own.curves if run.own else ()
         if (last == 0 and not more) or not path.exists():
@@ -179,16 +171,16 @@ def _newest(folder: Path) -> tuple[RunFile, str]:
         return run, str(error)
     if of_training.id != run.id:
         return run, f"{folder.name}/{TRAINING} belongs to another run."
-    if of_training.kept < run.kept and run.state != FAILED:  # it is written before run.json
+    if of_training.kept < run.kept and run.state != FAILED:  # TRAINING is written before run.json
         return run, f"{folder.name}/{TRAINING} is at step {of_training.step:,}, but the run is not."
     return (of_training if of_training.kept > run.kept else run), ""
 
 
 def read_training_facts(folder: Path, types: dict[str, Any]) -> dict[str, Any]:
-    """The facts of the saved training beside its arrays, each part as its type.
+    """The facts of the saved training, without its arrays, each part as its type.
 
     Raises:
-        InputError: it is damaged, or of other types.
+        InputError: the file is damaged, or a part has another type.
     """
     try:
         raw = msgspec.json.decode(read_facts(folder / TRAINING), type=dict[str, msgspec.Raw])
@@ -202,7 +194,7 @@ def read_training_facts(folder: Path, types: dict[str, Any]) -> dict[str, Any]:
 
 
 def _as_of(record: Recorded, run: RunFile) -> Recorded | None:
-    """A record up to the run's step: a process that was killed may have recorded more."""
+    """A record up to the run's step, as a killed process may have recorded more; None if none of it stays."""
     if isinstance(record, Chunk) and record.word.text not in run.words:
         return None
     return up_to(record, run.step)
@@ -212,7 +204,7 @@ def _shows(frames: Frames, *, own: bool) -> bool:
     """Whether every frame can be put together: its maps and scores have the same sites and number of heads.
 
     Args:
-        own: whether it may be a model of the user's own, which is not evaluated here.
+        own: whether it may be an own model, which is not evaluated here.
     """
     grouped = {is_own(chunk.axes) for word in frames.words for chunk in frames.chunks_of(word)}
     evaluated = frames.evaluated_at(0) is not None
@@ -235,16 +227,16 @@ def _shows(frames: Frames, *, own: bool) -> bool:
 
 
 def read_metrics(path: Path, more: tuple[str, ...] = ()) -> Metrics:
-    """The whole table.
+    """Read the whole table of the numbers of every step.
 
     Args:
-        more: its columns beside those of every run.
+        more: names of its columns in addition to those of every run.
 
     Raises:
-        InputError: it cannot be read.
+        InputError: the table cannot be read.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq  # without pandas, which takes longer to load than a first page to paint
+    import pyarrow.parquet as pq  # without pandas, which takes longer to import than the first page to show
 
     metrics = Metrics(more)
     try:
@@ -253,7 +245,7 @@ def read_metrics(path: Path, more: tuple[str, ...] = ()) -> Metrics:
         # process when it exits (apache/arrow issue 34314).
         file = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False, page_checksum_verification=True)
         n_rows = file.metadata.num_rows
-        if n_rows > min(len(data), MOST_ROWS):  # no two steps take the same time: a row is more than a byte
+        if n_rows > min(len(data), MOST_ROWS):  # `seconds` differs in each row: a row takes over a byte
             raise ValueError(f"{n_rows:,} rows in {len(data):,} bytes")
         kinds = {str(file.schema_arrow.field(name).type) for name in metrics.names}
         if not kinds <= {"int64", "double"}:
@@ -264,7 +256,7 @@ def read_metrics(path: Path, more: tuple[str, ...] = ()) -> Metrics:
         rows = rows[~np.isnan(rows[:, 0])]
         if (np.diff(rows[:, 0]) <= 0).any():
             raise ValueError("its steps are not in order")
-    except Exception as error:  # Arrow has many names for what is wrong with a file
+    except Exception as error:  # Arrow raises many types for a damaged file
         raise InputError(f"{METRICS} of {path.parent.name} cannot be read ({str(error)[:200]}).") from error
     metrics.extend(rows)
     return metrics

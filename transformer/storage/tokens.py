@@ -1,4 +1,4 @@
-"""Secrets that cannot be guessed: the id of a run, and the token that commands it."""
+"""Secrets that cannot be guessed: the id of a run, and the token that controls the run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import secrets
 
 SHAPE = re.compile(r"[A-Za-z0-9_-]{22}")
-"""Of an id: no name of a file outside a folder looks like this."""
+"""Pattern of an id. It allows no dot and no slash, so an id is never a path out of a folder."""
 
 
 def new_token() -> str:
@@ -17,10 +17,10 @@ def new_token() -> str:
 
 
 def digest_of(token: str) -> str:
-    """The digest of a token, which is kept: it identifies the token and does not reveal it."""
+    """The digest of a token, stored in its place: it identifies the token and does not reveal it."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
 def is_token_of(token: str, digest: str | None) -> bool:
-    """Whether this is the token; takes as long for one that is nearly right."""
+    """Whether a token has this digest, compared in constant time."""
     return bool(token) and digest is not None and hmac.compare_digest(digest_of(token), digest)

@@ -17,11 +17,11 @@ from transformer.config.limits import Settings
 from transformer.errors import InputError
 from transformer.fitting import with_task
 from transformer.recipes import RECIPES
-from transformer.stories.story import MOST_BEATS, MOST_RUNS, NONE, RACE, Beat, Story, carried, role
+from transformer.stories.story import MOST_BEATS, MOST_RUNS, NONE, RACE, Beat, Story, inherited, read_role
 from transformer.tasks import completed
 
 ENVIRONMENT = "HEADLIGHT_STORIES"
-"""Names a folder with more stories, beside those that ship."""
+"""Environment variable that names a folder with more stories, besides the shipped ones."""
 SHIPPED = Path(__file__).with_name("shipped")
 MOST_BYTES = 100_000
 UNNAMED = "My story"
@@ -31,7 +31,7 @@ def read_story(text: str) -> Story:
     """A story from its file.
 
     Raises:
-        InputError: not TOML, a name that does not exist or a value that cannot be used; with its line.
+        InputError: the text is not TOML, or has an unknown name or an invalid value; names the line.
     """
     if len(text.encode(errors="replace")) > MOST_BYTES:
         raise InputError(f"The story is larger than {MOST_BYTES:,} bytes; shorten it.")
@@ -48,13 +48,13 @@ def read_story(text: str) -> Story:
     parts: dict[str, Any] = {"runs": {}}
     for name, table in runs.items():
         with _at(text, f"[runs.{name}]", f"run {name}"):
-            parts["runs"][name] = role(table)
+            parts["runs"][name] = read_role(table)
     first = next(iter(runs))
     if not parts["runs"][first].trains:
         line = _line(text, "trains", f"[runs.{first}]")
         raise InputError(f"{line}run {first}: the first run of a story trains.", "trains")
     made = []
-    for place, table in enumerate(carried(beats, first)):
+    for place, table in enumerate(inherited(beats, first)):
         with _at(text, "[[beat]]", f"beat {place + 1}", place):
             _needs(Beat, table)
             if isinstance(table.get("step"), int):
@@ -68,7 +68,7 @@ def read_story(text: str) -> Story:
 
 
 def _check_runs(beat: Beat, runs: Mapping[str, Any]) -> None:
-    """Refuse unknown runs, a page that does not go with `against`, and what such a run cannot do."""
+    """Refuse unknown runs, a page that does not fit `against`, and what the run of the beat cannot do."""
     for name in ("run", "against"):
         if (value := getattr(beat, name)) and value not in runs:
             raise InputError(f"{name}={value!r} is no run of this story; it has {', '.join(runs)}.", name)
@@ -99,7 +99,7 @@ def _needs(kind: type[Settings], values: Mapping[str, Any]) -> None:
 
 
 def _line(text: str, field: str, header: str = "", place: int = 0) -> str:
-    """The line on which a field of a table is set, or else that of the table itself."""
+    """The line that sets a field of a table, or else the line of the table itself."""
     lines = text.splitlines()
     starts = [i for i, line in enumerate(lines) if header and line.strip().startswith(header)]
     start = starts[place] if place < len(starts) else 0
@@ -112,7 +112,7 @@ def _line(text: str, field: str, header: str = "", place: int = 0) -> str:
 
 
 def stories() -> dict[str, Story | InputError]:
-    """Map each name, shipped or of this server's folder, to its story or to why it cannot be used."""
+    """Name of each story, shipped or in the server's folder, to the story or to its error."""
     folders = [SHIPPED, *([Path(named)] if (named := os.environ.get(ENVIRONMENT)) else [])]
     found: dict[str, Story | InputError] = {}
     for path in (path for folder in folders for path in sorted(folder.glob("*.toml"))):
@@ -124,14 +124,14 @@ def stories() -> dict[str, Story | InputError]:
 
 
 def with_beat(text: str, configs: Sequence[RunConfig], beat: Mapping[str, Any]) -> str:
-    """A story's file with one more beat, and with the runs that it needs; the rest stays as it is written.
+    """The file of a story with one more beat and the runs that the beat needs; the rest is unchanged.
 
     Args:
         text: the file; empty for a new story.
         configs: settings of the run of the beat, or of the left and the right run of a race.
 
     Raises:
-        InputError: the file cannot be used, or it has as many runs or beats as it may have.
+        InputError: the file cannot be used, or already has the maximum number of runs or beats.
     """
     known = {name: one.config for name, one in read_story(text).runs.items()} if text else {}
     tables, names = [text or f"title = {_value(UNNAMED)}\n"], []
@@ -159,5 +159,5 @@ def _table(header: str, values: Mapping[str, Any]) -> str:
 
 
 def _value(value: object) -> str:
-    """As TOML has it; its strings, numbers and lists are those of JSON."""
+    """A value as TOML, which writes strings, numbers and lists as JSON does."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

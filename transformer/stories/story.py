@@ -17,7 +17,7 @@ from transformer.tasks import completed, task_of
 WATCH, RACE, INSIDE = "Watch", "Race", "Look inside"
 TALK, TOUR = "talk", "tour"
 RECORDINGS = ("reverse", "no-causal-mask", "zh-en")
-"""Recordings that ship, which stand in for a run that is not there yet."""
+"""Shipped recordings, each of which stands in for a run that does not exist yet."""
 OF_RUN = ("turned", "ended")
 OF_VISITOR = ("started", "cell", "head", "word", "past", "box")
 COMMANDS = ("start", "pause", "resume", "continue", "switch off", "restore")
@@ -27,10 +27,10 @@ MOST_BEATS, MOST_RUNS = 60, 4
 BEFORE = 0.9
 """`before turned` is this share of the step at which the first head turned."""
 NONE = "none"
-"""A setting that is left out, such as the goal: TOML has no other word for it."""
+"""Value of a setting that is None, such as no goal: TOML has no null."""
 _SITE = re.compile(r"(encoder\.\d|decoder\.\d\.(?:self|cross))\.([1-9]\d?)")
 _CARRIED = ("page", "run", "against", "word", "kind", "head")
-"""What a beat keeps from the beat before it where it says nothing of its own."""
+"""Fields that a beat takes over from the previous beat where its table leaves them out."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ class Beat(Settings):
     otherwise: Annotated[str, Text(320)] = ""
     """Said in place of `says` if the run has ended without showing it."""
     notes: Annotated[str, Text(2000)] = ""
-    """For the speaker alone."""
+    """Notes that only the speaker sees."""
     page: Annotated[str, OneOf((WATCH, RACE, INSIDE))] = WATCH
     run: Annotated[str, Text(20)] = ""
     """Name of the run that is shown; by default the story's first."""
@@ -57,13 +57,13 @@ class Beat(Settings):
     step: Annotated[
         str, Text(13, r"live|turned|before turned|end|\d{1,9}", "a step, live, turned, before turned or end")
     ] = "live"
-    """Where the screen stands; at `turned` a head has just turned, `before turned` is nine tenths of that."""
+    """The step on the screen: at `turned` a head has just turned, `before turned` is 0.9 of that step."""
     pace: Annotated[float | None, Number(1, 20)] = None
-    """Steps per second with which `start` or `resume` lets the run train; none: full pace."""
+    """Steps per second of the run after `start` or `resume`; None: full pace."""
     box: Annotated[str, Text(40)] = ""
     """Box of the picture of the model that is open, such as decoder.1.cross."""
     command: Annotated[str | None, OneOf(COMMANDS)] = None
-    """What is done to the run when the beat begins; `switch off` takes away the beat's head."""
+    """Command to the run when the beat begins; `switch off` applies to the beat's head."""
     until: Annotated[
         str,
         Text(
@@ -72,15 +72,15 @@ class Beat(Settings):
             f"{', '.join(OF_RUN + OF_VISITOR)} or step N",
         ),
     ] = ""
-    """What the next beat waits for: a moment of the run, or something that the visitor does."""
+    """Condition for going on: what the run reaches, or an action of the visitor."""
     row: Annotated[int | None, Whole(1, 200)] = None
-    """Row of the large map, counted from 1, whose strongest cell is to be guessed."""
+    """Row of the large map, counted from 1, in which the visitor guesses the largest weight."""
     hides: Annotated[str | None, OneOf(("row", "later"))] = None
-    """Hidden until the guess: the row, in all heads of this kind, or all that follows the step."""
+    """Hidden until the guess: `row`, in all heads of this kind; or `later`, all steps after `step`."""
     answer: Annotated[str, Text(320)] = ""
     """Said after the guess."""
     points: Annotated[str | None, OneOf(TARGETS)] = None
-    """What a small arrow points at."""
+    """Part of the screen that a small arrow points at."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -95,24 +95,24 @@ class Beat(Settings):
 
     @property
     def pinned(self) -> tuple[str, int] | None:
-        """(site, head) that is shown large; None for the clearest one."""
+        """(site, head) of the large map; None for the clearest head."""
         found = _SITE.fullmatch(self.head)
         return (found[1], int(found[2]) - 1) if found else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Role:
-    """A run of a story: the settings to train with, and a recording for where it is not there yet."""
+    """A run of a story: its settings, and a recording that stands in until the run exists."""
 
     config: RunConfig
     recording: str | None = None
     trains: bool = True
-    """Whether it is trained; otherwise the recording is all there is of it."""
+    """Whether the run is trained; otherwise only its recording is shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Story(Settings):
-    """A list of beats, in each of which nothing is left open."""
+    """A list of beats, each complete: with the fields that it takes over from the previous beat."""
 
     title: Annotated[str, Text(60)]
     kind: Annotated[str, OneOf((TALK, TOUR))] = TALK
@@ -123,16 +123,16 @@ class Story(Settings):
     beats: tuple[Beat, ...]
 
     def words_of(self, name: str) -> tuple[str, ...]:
-        """The words that the beats ask of a run, in order."""
+        """The words that the beats show of a run, in order, each once."""
         return tuple(dict.fromkeys(b.word for b in self.beats if name in (b.run, b.against) and b.word))
 
     def with_run(self, config: RunConfig) -> Story:
-        """The same with other settings for the first run, such as those of a run that is there."""
+        """The story with other settings for its first run, such as those of an existing run."""
         first = next(iter(self.runs))
         return replace(self, runs={**self.runs, first: Role(config=config)})
 
     def misfits(self) -> Iterator[tuple[int, str]]:
-        """(place of the beat, why) of each beat that its model cannot show."""
+        """(index, reason) of each beat that the model of its run cannot show."""
         for place, beat in enumerate(self.beats):
             for name in filter(None, (beat.run, beat.against)):
                 if why := _misfit(beat, self.runs[name].config):
@@ -160,10 +160,10 @@ def _misfit(beat: Beat, config: RunConfig) -> str:
     return ""
 
 
-def role(values: Any) -> Role:
+def read_role(values: Any) -> Role:
     """A run from its table: task, recording, trains, and any setting by its plain name. Raises InputError.
 
-    Lists are TOML's for tuples.
+    A list of TOML becomes a tuple.
     """
     if not isinstance(values, dict):
         raise InputError("A run is a table of settings.", "runs")
@@ -185,8 +185,8 @@ def role(values: Any) -> Role:
     return Role(config=completed(base.with_changes(**changes)), recording=recording, trains=trains)
 
 
-def carried(beats: list[dict[str, Any]], first: str) -> list[dict[str, Any]]:
-    """The beats with what each keeps from the one before it."""
+def inherited(beats: list[dict[str, Any]], first: str) -> list[dict[str, Any]]:
+    """The beats, each with the fields that it takes over from the previous beat."""
     kept: dict[str, Any] = {"run": first}
     found = []
     for values in beats:

@@ -19,7 +19,7 @@ from transformer.tasks.dates import Dates
 from transformer.tasks.grammars import chinese_words
 from transformer.tasks.grammars.chinese import chinese
 from transformer.tasks.grammars.romance import FRENCH, ITALIAN
-from transformer.tasks.pairs.store import kept
+from transformer.tasks.pairs.store import pairs_of
 from transformer.tasks.reverse import Reverse
 from transformer.tasks.sorting import Sort
 from transformer.tasks.task import Question, Task
@@ -38,30 +38,30 @@ CORPORA: dict[str, tuple[Callable[..., Corpus], tuple[str, ...]]] = {
     "en-it": (ITALIAN.grammar, _SENTENCES),
     "zh-en": (chinese, _SENTENCES),
 }
-"""By task, what makes its corpus, and the settings that it is made from."""
+"""Task to the function that makes its corpus, and the names of the settings that the function takes."""
 PATTERNS = {
     "en-fr": FRENCH.lexicon.patterns,
     "en-it": ITALIAN.lexicon.patterns,
     "zh-en": chinese_words.PATTERNS,
 }
-"""Task to its kinds of sentences, each with a sentence on what to look for."""
+"""Task to its sentence patterns, each with a sentence on what to look for."""
 _IN_TOKENS = ("tokenizer", "tokenizer_file", "vocabulary", "min_frequency", "batch_size", "examples")
 """The settings on which a task depends besides its corpus; other settings do not change it."""
 _TASKS: WeakValueDictionary[tuple[object, ...], Task] = WeakValueDictionary()
 _NEWEST: deque[Task] = deque(maxlen=8)
-"""Keeps those that were asked for last."""
+"""Strong references to the tasks that were requested last, so that they stay in `_TASKS`."""
 
 
 def corpus_of(config: TrainConfig) -> Corpus:
-    """The examples that a configuration means, as text.
+    """The corpus of a configuration.
 
     Raises:
-        InputError: pairs that are no longer here, or a pattern that a grammar does not have.
+        InputError: the pairs are no longer on this server, or the grammar has no such pattern.
     """
     if config.task == "pairs":
         if config.pairs is None:
             raise InputError("There are no pairs yet; upload or paste some on the page Your data.", "task")
-        return kept(config.pairs)
+        return pairs_of(config.pairs)
     _, settings = CORPORA[config.task]
     return _made(config.task, *(getattr(config, name) for name in settings))
 
@@ -75,11 +75,11 @@ def _made(task: str, *settings: Any) -> Corpus:
 def task_of(config: RunConfig) -> Task:
     """The task of a run, laid out for its topology.
 
-    The same object for the same settings, as long as anyone holds it: it is never changed.
+    The same settings return the same object while a reference to it exists; a task is never changed.
 
     Raises:
-        InputError: an encoder alone cannot give answers of another length than their questions; or something
-            of the task's own cannot be used.
+        InputError: the topology is encoder-only, but answers differ in length from their questions; or the
+            task's pairs, patterns or tokenizer cannot be used.
     """
     train, topology = config.train, config.model.topology
     corpus = corpus_of(train)
@@ -95,16 +95,16 @@ def task_of(config: RunConfig) -> Task:
     if task is None:
         task = Task(corpus, train, topology, one_vocabulary=one_vocabulary)
         _TASKS[key] = task
-    if train.task != "pairs":  # the user's own stay no longer than they are needed
+    if train.task != "pairs":  # own data is freed when its last run or page ends
         _NEWEST.append(task)
     return task
 
 
 def completed(config: RunConfig) -> RunConfig:
-    """A configuration with what its task needs filled in: the sizes of the vocabularies, and max_len.
+    """A configuration with the values that its task determines: vocabulary sizes and max_len.
 
     Raises:
-        InputError: the task does not go with the topology, or something of its own cannot be used.
+        InputError: see `task_of`.
     """
     task = task_of(config)
     model = replace(

@@ -29,7 +29,7 @@ class Batch:
 
 
 def sequence_limit(topology: str, question: int, answer: int) -> int:
-    """The number of positions that a question and its answer need; a decoder alone has room for three more.
+    """The number of positions that a question and its answer need; three are spare in decoder-only.
 
     Args:
         question: number of tokens of the question.
@@ -52,16 +52,16 @@ def arrange(
 
     - encoder-decoder: the encoder reads [SOS] question [EOS], the decoder [SOS] answer, and it writes
       answer [EOS].
-    - encoder-only: it reads [SOS] question [EOS], and writes answer [EOS] from the position after [SOS], so
-      that each token of an answer as long as its question has the position of a question token.
-    - decoder-only: it reads [SOS] question [SEP] answer, and writes answer [EOS] from [SEP] on.
+    - encoder-only: the encoder reads [SOS] question [EOS], and writes answer [EOS] from the position after
+      [SOS] on: token i of the answer at the position of token i of the question.
+    - decoder-only: the decoder reads [SOS] question [SEP] answer, and writes answer [EOS] from [SEP] on.
 
     Args:
         read: ids of each question, from [SOS] to [EOS].
         written: ids of each answer, from [SOS] to [EOS].
         sep_id: id of [SEP], for decoder-only.
         words: the questions as text.
-        pad_to: fixed length of each question and each answer, in tokens; by default that of the longest.
+        pad_to: fixed length of each question and each answer, in tokens; by default that of the longest one.
         most: maximum length to which `pad_to` pads a decoder-only sequence; by default unlimited.
     """
     behind = [list(ids[1:]) for ids in written]  # the answer and [EOS]

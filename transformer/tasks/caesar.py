@@ -12,8 +12,8 @@ class Caesar(Letters):
 
     Args:
         shortest: letters of the shortest training word.
-        longest: letters of the longest.
-        shift: how far on, 1 to 25.
+        longest: letters of the longest training word.
+        shift: number of places by which a letter is shifted, 1 to 25.
     """
 
     name = "caesar"
@@ -24,5 +24,5 @@ class Caesar(Letters):
         self._key = str.maketrans(ascii_lowercase, ascii_lowercase[shift:] + ascii_lowercase[:shift])
 
     def answer(self, word: str) -> str:
-        """The word in cipher."""
+        """The encrypted word."""
         return word.translate(self._key)

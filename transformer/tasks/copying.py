@@ -1,4 +1,4 @@
-"""Copying words: the task whose attention is the plain diagonal, to compare all others with."""
+"""Copying words: the attention is the plain diagonal, a baseline for all other tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text that is learned: examples with answers and gold links, to train on and kept from training."""
+"""Examples of a task as text, with answers and gold links; some are held out from training."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from transformer.tasks.tokenizer import TextTokenizer
 from transformer.tasks.writing import Writing
 
 N_HELD_OUT = 1000
-"""Examples that every run of a task is asked; fewer where there are no more."""
+"""Number of held-out examples, the same for every run of a task; fewer where no more are found."""
 N_LIVE = 200
-"""Of these, those that every evaluation asks; a mark is confirmed on all of them."""
+"""Number of held-out examples in every evaluation; a mark is confirmed on all `N_HELD_OUT`."""
 PATIENCE = 5000
 """Draws in a row without a new held-out example after which the search ends."""
 HELD_OUT_SEED = 20_171_206
 """Any fixed number: what is held out is the same for every run."""
 ONE_IN = 10
-"""One thing in so many is kept from training where a hash decides."""
+"""Where a hash decides, one in this many is held out."""
 Array = np.ndarray[Any, np.dtype[Any]]
 Span = tuple[int, int]
 Links = tuple[tuple[int, ...], ...]
@@ -38,7 +38,7 @@ class Pair:
     links: Links | None = None
     """The gold alignment, by units of both sides, counted from 0; None where it is not known."""
     pattern: str = ""
-    """What kind of example it is, such as "negation"; empty where there are no kinds."""
+    """The pattern of the example, such as "negation"; empty where the task has no patterns."""
     held_out: bool = False
     """Kept from training."""
 
@@ -60,16 +60,16 @@ class Corpus:
     size: int | None = None
     """Number of training examples; None where the supply is endless."""
     longest: int | None = None
-    """Units of the longest example, where they are known without drawing."""
+    """Units of the longest example; None where they are not known without drawing."""
     shortest = 0
-    """Units of the shortest training example; 0 where a shorter question is nothing special."""
+    """Units of the shortest training example; 0 where no question counts as too short."""
 
     def drawn(self, rng: np.random.Generator, count: int) -> list[Pair]:
-        """Examples to train on, none of them held out; of a finite corpus all, in a fixed order."""
+        """Examples to train on, none held out; a finite corpus returns all of them, in a fixed order."""
         raise NotImplementedError
 
     def held_out_draws(self) -> Iterator[Pair]:
-        """Examples in a fixed random order, among which `held_out` finds those that it keeps."""
+        """Examples in a fixed random order, from which `held_out` selects."""
         raise NotImplementedError
 
     @cached_property
@@ -86,19 +86,19 @@ class Corpus:
         return tuple(found.values())
 
     def held_out(self) -> Sequence[Pair]:
-        """`N_HELD_OUT` fixed and different examples that training never sees, in a fixed random order."""
+        """Up to `N_HELD_OUT` different held-out examples, in a fixed random order."""
         return self._held_out
 
-    def probes(self) -> Sequence[str]:
-        """About five questions to begin with, the most telling first."""
+    def tracked_words(self) -> Sequence[str]:
+        """About five questions to track at first, the most instructive first."""
         raise NotImplementedError
 
     def everyday(self) -> Sequence[str]:
-        """Everyday examples, where training does not draw such; often none."""
+        """Everyday examples for a task that trains on random ones; empty for other tasks."""
         return ()
 
     def read(self, text: str) -> str:
-        """Check and clean what a user typed. Raises InputError, with an offer where there is one."""
+        """Check and clean what a user typed. Raises InputError, with a suggestion if there is one."""
         raise NotImplementedError
 
     def find(self, source: str) -> Pair | None:
@@ -106,42 +106,42 @@ class Corpus:
         raise NotImplementedError
 
     def references(self, source: str) -> Sequence[str]:
-        """Every answer to a question of this corpus that counts as right; here the only one."""
+        """Every answer to a question that counts as right; by default only the answer of `find`."""
         pair = self.find(source)
         return (pair.target,) if pair else ()
 
     def length(self, text: str) -> int:
-        """Units of a question."""
+        """Length of a question in units."""
         return len(self.src.units(text))
 
     @property
     def longest_question(self) -> int:
-        """Units of the longest question of the training, or of those that are held out from it."""
+        """Units of the longest question: `longest` where it is known, else that of the held-out questions."""
         return self.longest or self.report_lengths()[-1]
 
     def report_lengths(self) -> tuple[int, ...]:
-        """Lengths on which accuracy is reported, ascending: those of the held-out questions."""
+        """Lengths on which accuracy is reported: from the shortest to the longest held-out question."""
         lengths = {self.length(pair.source) for pair in self.held_out()}
         return tuple(range(min(lengths), max(lengths) + 1))
 
     def words_of_length(self, length: int, count: int) -> list[str]:
-        """Fixed questions of one length; of trained lengths such as training never sees."""
+        """At most `count` fixed held-out questions of one length."""
         return [pair.source for pair in self.held_out() if self.length(pair.source) == length][:count]
 
     def hardest(self, tokens: Sequence[str]) -> list[str]:
-        """Questions with the fewest tokens left to attend to when these tokens are blocked."""
+        """Questions with the fewest tokens left if these are blocked; by default the 50 shortest held out."""
         return sorted((pair.source for pair in self.held_out()), key=self.length)[:50]
 
 
 def chosen_by_hash(*names: str) -> bool:
-    """Whether a thing of these names is kept from training: one in ten, the same in every run."""
+    """Whether the hash of these names holds an example out: one in ten, the same in every run."""
     digest = hashlib.blake2b("\n".join(names).encode(), digest_size=8).digest()
     return int.from_bytes(digest) % ONE_IN == 0
 
 
 @lru_cache(maxsize=2**16)
 def held_out_by_hash(*names: str) -> bool:
-    """The same, remembered: for things that come again and again."""
+    """`chosen_by_hash` with a cache, for names that are asked for often."""
     return chosen_by_hash(*names)
 
 

@@ -31,7 +31,7 @@ def _ordinal_ending(day: int) -> str:
 
 
 _SHORT_MONTHS = "|".join(map(_short, MONTHS))
-# What may stand in the place of each part, as regular expressions.
+# Regular expression of each part of a template.
 _PARTS = {
     "weekday": f"(?:{'|'.join(WEEKDAYS)})",
     "wkd": f"(?:{'|'.join(map(_short, WEEKDAYS))})",
@@ -45,7 +45,7 @@ _PARTS = {
 
 @dataclass(frozen=True)
 class Form:
-    """One way to write a date, from which it is written and recognised."""
+    """One format of dates, which writes and recognises them."""
 
     template: str
     """The parts in their order, with what stands between them."""
@@ -65,7 +65,7 @@ class Form:
 
     @cached_property
     def name(self) -> str:
-        """What a user sees of it: an example."""
+        """Its name on the page: an example."""
         return self.write(date(2021, 3, 12))
 
     @cached_property
@@ -101,7 +101,7 @@ def _month_number(name: str) -> int:
 
 
 def _date(match: re.Match[str]) -> date | None:
-    """The date that a text says; None where there is no such day."""
+    """The date of a match; None where the month has no such day."""
     try:
         return date(int(match["year"]), _month_number(match["month"]), int(match["day"]))
     except ValueError:
@@ -123,15 +123,15 @@ def _links(match: re.Match[str]) -> Links:
 class Dates(Corpus):
     """Read a date in English, write it as year-month-day.
 
-    Held out are days of months, such as the 12th of march, in all years and forms. Each day, month, year and
-    form by itself is trained on.
+    Days of months, such as the 12th of march, are held out in all years and forms. Each day, month, year and
+    form occurs in training in other combinations.
     """
 
     name = "dates"
     src = tgt = LETTERS
 
     def drawn(self, rng: np.random.Generator, count: int) -> list[Pair]:
-        """Dates of a hundred years and forms, both uniform, without held-out days."""
+        """Dates of a hundred years in all forms, dates and forms uniform, without held-out days."""
         chosen = rng.integers(0, len(FORMS), count)
         days = rng.integers(FIRST.toordinal(), LAST.toordinal() + 1, count)
         pairs: list[Pair] = []
@@ -150,7 +150,7 @@ class Dates(Corpus):
         while True:
             yield self._written(FORMS[rng.integers(len(FORMS))], days[rng.integers(len(days))])
 
-    def probes(self) -> Sequence[str]:
+    def tracked_words(self) -> Sequence[str]:
         """The same day in two orders, a day of one digit, months that begin alike, a day of leap years."""
         return (
             "friday, 12 march 2021",
@@ -164,8 +164,8 @@ class Dates(Corpus):
         """Clean and check a typed date. A wrong weekday is no fault: nothing depends on it.
 
         Raises:
-            InputError: empty, in none of the forms (the message offers one where it understands the date),
-                a day that the month does not have (the message offers its last), or of a year that is not
+            InputError: the text is empty or in none of the forms (the message suggests one where the date is
+                clear), the month has no such day (the message suggests its last), or the year is not
                 trained on.
         """
         source = LETTERS.clean(text).rstrip(".")
@@ -177,11 +177,11 @@ class Dates(Corpus):
             match = form.match(source)
             if match:
                 return _checked(source, form, match)
-        offer = _understood(source)
+        suggestion = _understood(source)
         examples = "Type one like “{}”, “{}” or “{}”.".format(*(FORMS[i].name for i in (0, 1, 4)))
-        advice = f"Try {offer}." if offer else examples
+        advice = f"Try {suggestion}." if suggestion else examples
         raise InputError(
-            f"“{source[:60]}” is not in a date format of this task. {advice}", "probe_words", offer
+            f"“{source[:60]}” is not in a date format of this task. {advice}", "probe_words", suggestion
         )
 
     def find(self, source: str) -> Pair | None:
@@ -194,14 +194,14 @@ class Dates(Corpus):
         return None
 
     def _written(self, form: Form, day: date) -> Pair:
-        """The pair of a date in this form; looked up by its text, which with "may" can fit two forms."""
+        """The pair of a date, found by its text: a text with "may" can fit two forms."""
         pair = self.find(form.write(day))
         assert pair is not None
         return pair
 
 
 def _checked(source: str, form: Form, match: re.Match[str]) -> str:
-    """A text in one of the forms, if there is such a day and its year is trained on."""
+    """The text, if its day exists and its year is trained on. Raises InputError."""
     year, month, day = int(match["year"]), _month_number(match["month"]), int(match["day"])
     if not FIRST.year <= year <= LAST.year:
         raise InputError(
@@ -211,17 +211,17 @@ def _checked(source: str, form: Form, match: re.Match[str]) -> str:
     length = monthrange(year, month)[1]
     if day > length:
         name = MONTHS[month - 1]
-        offer = form.write(date(year, month, length))
+        suggestion = form.write(date(year, month, length))
         raise InputError(
-            f"{name} {day} does not exist; {name} {year} has {length} days. Try {offer}.",
+            f"{name} {day} does not exist; {name} {year} has {length} days. Try {suggestion}.",
             "probe_words",
-            offer,
+            suggestion,
         )
     return source
 
 
 def _understood(text: str) -> str | None:
-    """A date in a form of its own, such as 2021 March 12, in the plainest of ours."""
+    """A date in an unknown form, such as 2021 March 12, rewritten in the first form; None if unclear."""
     month = re.findall(rf"\b({_SHORT_MONTHS})[a-z]*", text)
     day, year = re.findall(r"\b([0-9]{1,2})(?![0-9])", text), re.findall(r"\b([0-9]{4})\b", text)
     if not len(month) == len(day) == len(year) == 1:

@@ -1,4 +1,4 @@
-"""Tasks on random strings of letters: what all of them draw, hold out and may be asked."""
+"""The base of tasks on random strings of letters: what they draw, hold out and accept."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from transformer.tasks.corpus import HELD_OUT_SEED, Corpus, Links, Pair, chosen_
 from transformer.tasks.writing import LETTERS
 
 HOLD_OUT_FROM = 3
-"""Shorter words are too few to keep any from training."""
+"""Length in letters from which words are held out: there are too few shorter words."""
 EVERYDAY_WORDS = tuple((Path(__file__).parent / "everyday.txt").read_text(encoding="utf-8").split())
-"""Written for this project: what a user would type first."""
+"""Words that a user would type first; the list was written for this project."""
 _PROBES = ("playground", "banana", "strawberry", "kayak", "cat")
 _UNSPLIT = str.maketrans({"æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "ł": "l", "ı": "i"})
 """Letters that Unicode does not decompose into one of a to z and an accent."""
@@ -34,7 +34,7 @@ def _random_word(rng: np.random.Generator, length: int) -> str:
 
 
 class Letters(Corpus):
-    """A corpus of random words; a subclass says what the answer to a word is, and where its letters are from.
+    """A corpus of random words; a subclass defines the answer to a word and its links.
 
     Every such task has the same words in the same order, so that tasks can be compared.
 
@@ -51,7 +51,7 @@ class Letters(Corpus):
         self.longest: int = longest
 
     def answer(self, word: str) -> str:
-        """The right answer to a word, of as many letters."""
+        """The right answer to a word; it has as many letters as the word."""
         raise NotImplementedError
 
     def links(self, word: str) -> Links:
@@ -60,7 +60,7 @@ class Letters(Corpus):
 
     def drawn(self, rng: np.random.Generator, count: int) -> list[Pair]:
         """Words to train on: lengths uniform, letters uniform, none of them held out."""
-        # Lengths, then letters, then what replaces held-out words: recorded runs draw in this order too.
+        # Draw lengths, then letters, then replacements of held-out words: recorded runs depend on this order.
         lengths = rng.integers(self.shortest, self.longest + 1, count)
         letters = rng.integers(0, 26, (count, self.longest))
         words = [
@@ -80,20 +80,20 @@ class Letters(Corpus):
             if is_held_out(word):
                 yield self._pair(word)
 
-    def probes(self) -> Sequence[str]:
-        """A few everyday words, or held-out ones where none of those is within the trained length."""
+    def tracked_words(self) -> Sequence[str]:
+        """A few everyday words of trained lengths, or held-out words if there are none."""
         return tuple(filter(self._fits, _PROBES)) or [pair.source for pair in self.held_out()[:3]]
 
     def everyday(self) -> Sequence[str]:
-        """Real words of up to L letters."""
+        """Real words of trained lengths."""
         return tuple(filter(self._fits, EVERYDAY_WORDS))
 
     def read(self, text: str) -> str:
         """Clean and check a typed word.
 
         Raises:
-            InputError: empty, with accents (the message offers the word without), with other characters
-                than a to z, or of more than 2 L letters.
+            InputError: the word is empty, has accents (the message suggests the word without them) or other
+                characters than a to z, or has more than 2 L letters.
         """
         word = text.strip().lower()
         if not word:
@@ -109,17 +109,17 @@ class Letters(Corpus):
             split = unicodedata.normalize("NFKD", text.strip().casefold())  # which makes ß two letters
             plain = re.sub("[^a-z]", "", split.translate(_UNSPLIT))
             strange = sorted(set(re.sub("[a-z]", "", word)))
-            offer = f"Try {plain}." if plain else "Type a word such as banana."
+            advice = f"Try {plain}." if plain else "Type a word such as banana."
             shown = ", ".join("a space" if c.isspace() else f"“{c}”" for c in strange[:5])
             raise InputError(
-                f"Only the letters a to z are in the alphabet, not {shown}. {offer}",
+                f"Only the letters a to z are in the alphabet, not {shown}. {advice}",
                 "probe_words",
                 plain[:limit] or None,
             )
         return word
 
     def find(self, source: str) -> Pair | None:
-        """Any string of letters with its answer, of whatever length."""
+        """Any string of letters with its answer, of any length."""
         return self._pair(source) if re.fullmatch("[a-z]+", source) else None
 
     def report_lengths(self) -> tuple[int, ...]:
@@ -127,7 +127,7 @@ class Letters(Corpus):
         return tuple(range(self.shortest, self.longest + max(2, self.longest // 3) + 1))
 
     def words_of_length(self, length: int, count: int) -> list[str]:
-        """Fixed random words of one length; held out by hash where words of this length are."""
+        """Fixed random words of one length, held-out ones from three letters on."""
         rng = np.random.default_rng([HELD_OUT_SEED, length])
         found: list[str] = []
         while len(found) < count:
@@ -137,7 +137,7 @@ class Letters(Corpus):
         return found
 
     def hardest(self, tokens: Sequence[str]) -> list[str]:
-        """Words of one letter that is blocked, of every trained length."""
+        """Words that repeat one blocked letter, of every trained length."""
         letters = sorted(token for token in tokens if len(token) == 1) or ["a"]
         return [letter * n for letter in letters for n in range(self.shortest, self.longest + 1)]
 

@@ -7,7 +7,7 @@ from transformer.tasks.letters import Letters
 
 
 class Reverse(Letters):
-    """The last letter first."""
+    """Read a word, write its letters in reverse order."""
 
     name = "reverse"
 
@@ -16,5 +16,5 @@ class Reverse(Letters):
         return word[::-1]
 
     def links(self, word: str) -> Links:
-        """Each letter comes from the one that stands opposite."""
+        """Each letter comes from the mirrored position of the word."""
         return tuple((i,) for i in reversed(range(len(word))))

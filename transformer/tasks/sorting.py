@@ -1,4 +1,4 @@
-"""Sorting letters: the task whose attention goes by what a letter is, not by where it stands."""
+"""Sorting letters: the attention depends on the letters, not on their positions."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ class Sort(Letters):
         return "".join(sorted(word))
 
     def links(self, word: str) -> Links:
-        """Each letter from where it stood; equal letters keep their order."""
+        """Each letter comes from its position in the word; equal letters keep their order."""
         return tuple((i,) for i in sorted(range(len(word)), key=word.__getitem__))

@@ -17,7 +17,7 @@ from transformer.tasks.vocabularies import tokenizers_of
 SAMPLE = 6_000
 """Examples of an endless corpus from which tokens are counted: enough that every word is among them."""
 KEPT_FINDS = 256
-"""Questions whose answers are remembered: probes are asked at every frame."""
+"""Number of questions whose answers are cached: those of tracked words are needed at every frame."""
 _SAMPLED = 70_001
 _FINITE = 50_021
 """Parts of seeds that keep the draws of a sample and of a finite set apart from those of batches."""
@@ -25,7 +25,7 @@ _FINITE = 50_021
 
 @dataclass(frozen=True)
 class Question:
-    """A word that a user asked, with the facts about it."""
+    """A question that a user typed, with its answer and properties."""
 
     text: str
     answer: str | None
@@ -39,12 +39,12 @@ class Question:
 
 
 class Task:
-    """A task. Pure: the same arguments give the same examples, and nothing is drawn globally.
+    """A task. Pure: the same arguments give the same examples, without a global random state.
 
     Args:
         corpus: the examples as text.
-        topology: for which batches are laid out.
-        one_vocabulary: whether both sides must have the same tokens though there are two stacks.
+        topology: of the model, for which batches are laid out.
+        one_vocabulary: whether both sides share one vocabulary even in an encoder-decoder model.
     """
 
     def __init__(self, corpus: Corpus, config: TrainConfig, topology: str, *, one_vocabulary: bool) -> None:
@@ -65,11 +65,13 @@ class Task:
         else:
             self.longest, longest_answer = self._longest_of(sample)
             least = self._longest_of(corpus.held_out())  # may be longer than twice what is trained on
-        self.limit = max(2 * self.longest, least[0])
-        """Most tokens of a question that may be asked."""
+        self.max_question_tokens = max(2 * self.longest, least[0])
+        """Maximum number of tokens of a question."""
         self._longest_tokens = max(self.longest, longest_answer) + 2
-        self.max_tokens = sequence_limit(topology, self.limit, max(2 * longest_answer, least[1]))
-        """Longest sequence that may be asked, special tokens included."""
+        self.max_tokens = sequence_limit(
+            topology, self.max_question_tokens, max(2 * longest_answer, least[1])
+        )
+        """Maximum length of a sequence, special tokens included."""
         self.examples = config.examples if corpus.size is None else corpus.size
         """Size of the finite training set; None where the supply is endless."""
         self.steps_per_epoch = None if self.examples is None else -(-self.examples // self.batch_size)
@@ -87,8 +89,8 @@ class Task:
     def pairs(self, seed: int, k: int) -> list[Pair]:
         """The examples of training batch k, none of them held out.
 
-        Of a finite set, batch k is a slice of the set in the order of its epoch; the last of an epoch is what
-        is left.
+        Of a finite set, batch k is a slice of the set in the order of its epoch; the last batch of an
+        epoch holds the rest.
         """
         if self.examples is None or self.steps_per_epoch is None:
             return self.corpus.drawn(np.random.default_rng([seed, k]), self.batch_size)
@@ -98,7 +100,7 @@ class Task:
         return [every[i] for i in chosen.tolist()]
 
     def words(self, seed: int, k: int) -> list[str]:
-        """The questions of that batch, as text."""
+        """The questions of training batch k, as text."""
         return [pair.source for pair in self.pairs(seed, k)]
 
     def batch(self, seed: int, k: int) -> Batch:
@@ -108,7 +110,7 @@ class Task:
 
     @cached_property
     def _known(self) -> dict[str, Pair]:
-        """Held-out examples by question, where they are drawn anyway: `find` would take longer."""
+        """Held-out examples by question, where they are drawn anyway: faster than `find`."""
         return {} if self.corpus.longest else {pair.source: pair for pair in self.corpus.held_out()}
 
     def held_out(self) -> list[str]:
@@ -143,14 +145,14 @@ class Task:
         """Check and clean what a user typed.
 
         Raises:
-            InputError: a text that this task cannot be asked.
+            InputError: the text is not a question of this task, or is too long.
         """
         clean = self.corpus.read(text)
         n = self.n_tokens(clean)
-        if n > self.limit:
+        if n > self.max_question_tokens:
             raise InputError(
                 f"The text has {n} tokens; this run learns up to {self.longest} and accepts up to "
-                f"{self.limit}. Type a shorter one.",
+                f"{self.max_question_tokens}. Type a shorter one.",
                 "probe_words",
             )
         pair = self.pair(clean)
@@ -169,13 +171,13 @@ class Task:
         filled: bool = False,
         own: Sequence[Sequence[int]] = (),
     ) -> Batch:
-        """Questions with their right answers, padded to the longest of them.
+        """Questions with their right answers, padded to the longest question and answer.
 
         Args:
-            filled: padded to the longest trained example at least, as a batch of training is; for a model
+            filled: whether to pad at least to the longest training example, as in training; needed by a model
                 that sees its padding, and so knows no other length.
-            own: ids, without [SOS] and [EOS], to use as the answer where none is known; by default it is
-                empty.
+            own: for each question, ids without [SOS] and [EOS] to use as the answer where none is known;
+                by default no ids.
         """
         least = self._longest_tokens if filled else None
         return self._arranged(words, [self.answer(word) for word in words], least, own)
@@ -196,7 +198,7 @@ class Task:
         """Questions with these answers; `own` as in `encode`.
 
         Args:
-            pad_to: padded to this length at least: an endless supply may hold something longer.
+            pad_to: minimum length to pad to; an endless corpus may give a longer example.
         """
         read = self.src_tokenizer.encode(words)
         written = self.tgt_tokenizer.encode([answer or "" for answer in answers])

@@ -29,8 +29,8 @@ class TextTokenizer:
     Args:
         backend: turns text into its own ids.
         tokens: the backend's names of the tokens with ids from 4 on, in order.
-        pieces: returns the text of each of a row of tokens; joined they are the whole text.
-        ids: the backend's id of each of `tokens`; by default ours.
+        pieces: returns the text of each token of a sequence; joined, they are the whole text.
+        ids: the backend's id of each of `tokens`; by default 4, 5 and so on.
         separator: whether there is a [SEP] too, as the last token.
         split: splits a text in place of the backend, where Python is faster.
     """
@@ -95,7 +95,7 @@ class TextTokenizer:
 
 def characters(alphabet: Sequence[str] = string.ascii_lowercase, *, separator: bool = False) -> TextTokenizer:
     """One token per character."""
-    # In Python: handing each batch to its threads takes the backend longer than the letters themselves.
+    # Split in Python: the backend takes longer to hand a batch to its threads than to split it.
     return _word_level(alphabet, CHARACTERS, tuple, separator, lambda text: text.replace("\n", ""))
 
 
@@ -104,7 +104,7 @@ def words(vocabulary: Sequence[str], writing: Writing, *, separator: bool = Fals
 
     def pieces(tokens: Sequence[str]) -> tuple[str, ...]:
         """Each word with the space before it."""
-        later = (writing.joined(pair)[len(pair[0]) :] for pair in pairwise(tokens))
+        later = (writing.join(pair)[len(pair[0]) :] for pair in pairwise(tokens))
         return (*tokens[:1], *later)
 
     return _word_level(vocabulary, writing.unit, pieces, separator)
@@ -188,7 +188,7 @@ def from_file(
                 found.append(part)
                 continue
             n += 1
-            # A letter may take several tokens, and spaces depend on later ones: only what agrees is sure.
+            # A letter may take several tokens, and spaces depend on later ones: only what agrees is final.
             sure = commonprefix([backend.decode(ids[:n], skip_special_tokens=False), whole])
             end = max(at, len(sure))
             found.append(whole[at:end])
@@ -225,7 +225,7 @@ def from_hub(name: str) -> str:
     """
     try:
         backend = Tokenizer.from_pretrained(name)
-    except Exception as error:  # of whatever class: not found, no network, damaged
+    except Exception as error:  # of any class: not found, no network, damaged
         raise InputError(
             f"The tokenizer “{name}” cannot be downloaded ({str(error)[:120] or type(error).__name__}). "
             "Check the network and the name, such as bert-base-uncased, or upload its tokenizer.json.",
@@ -235,7 +235,7 @@ def from_hub(name: str) -> str:
 
 
 def _add_ends(backend: Tokenizer) -> None:
-    """Have the exported file add [SOS] and [EOS], for other programs; `encode` adds them itself."""
+    """Make the exported file add [SOS] and [EOS] in other programs; `encode` adds them itself."""
     backend.post_processor = processors.TemplateProcessing(
         single=f"{SOS} $A {EOS}", special_tokens=[(SOS, SPECIALS.index(SOS)), (EOS, SPECIALS.index(EOS))]
     )

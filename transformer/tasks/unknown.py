@@ -29,8 +29,8 @@ def mostly_known(task: Task, questions: Iterable[str], most: int) -> list[str]:
     """The first of these questions with at most a tenth of [UNK], in the question and in its answer.
 
     Args:
-        questions: with known answers.
-        most: how many are wanted.
+        questions: questions whose answers are known.
+        most: maximum number of questions to return.
     """
 
     def is_known(question: str) -> bool:
@@ -44,7 +44,7 @@ def remedy(config: RunConfig) -> dict[str, Any] | None:
     """Changes of the tokenizer settings with which at most a tenth of the held-out tokens is unknown.
 
     Returns:
-        Settings by their plain names; None where there are no such.
+        Settings by their plain names; None where no change is enough.
     """
     for kind in _REMEDIES:
         changes = {"tokenizer": kind, **_ALL_TOKENS}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from transformer.config import LETTER_TASKS, TrainConfig
 from transformer.errors import InputError
 from transformer.tasks.corpus import Pair
-from transformer.tasks.pairs.store import kept_tokenizer
+from transformer.tasks.pairs.store import tokenizer_of
 from transformer.tasks.pairs.units import in_words
 from transformer.tasks.tokenizer import SPECIALS, TextTokenizer, byte_pairs, characters, from_file, words
 from transformer.tasks.writing import CHARACTERS, Writing
@@ -22,7 +22,7 @@ def tokenizers_of(
     Args:
         sample: training pairs from which tokens are counted and byte pairs learned.
         separator: whether the vocabulary includes [SEP].
-        one: whether both sides share one vocabulary, as a decoder-only model and a shared embedding need.
+        one: whether both sides share one vocabulary, as one stack or one embedding table needs.
 
     Raises:
         InputError: the tokenizer file is missing or cannot be read, the tokenizer would join the letters of a
@@ -86,5 +86,5 @@ def _learned(config: TrainConfig, texts: Sequence[str], separator: bool) -> Text
     if config.tokenizer == "bpe":
         return byte_pairs(texts, config.vocabulary, separator=separator)
     return from_file(
-        kept_tokenizer(config.tokenizer_file).content, texts, config.vocabulary, separator=separator
+        tokenizer_of(config.tokenizer_file).content, texts, config.vocabulary, separator=separator
     )

@@ -1,4 +1,4 @@
-"""The writing of one side of a task: its units, and how units become text again."""
+"""How texts of one side of a task are split into units (words or characters) and joined again."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ _CLOSING, _OPENING = ".,…)]}%", "([{"
 
 @dataclass(frozen=True)
 class Writing:
-    """The rules for the text of one side of a task. `clean` normalises texts; offsets refer to the result."""
+    """The rules for the text of one side of a task. `spans` expects a text from `clean`."""
 
     unit: str = WORDS
     """Regular expression of one unit, for Python and the `tokenizers` package alike."""
-    between: str = " "
+    separator: str = " "
     """The text between two units, where no rule of spelling says otherwise."""
     lower: bool = True
     """Whether texts are lower-cased."""
-    spaced: str = ""
-    """Those of ? ! ; : that take a space before them, as in French."""
+    spaced_signs: str = ""
+    """The signs among ? ! ; : that take a space before them, as in French."""
 
     @property
-    def named(self) -> str:
+    def unit_name(self) -> str:
         """The name of its units, as text on the page."""
         return "characters" if self.unit == CHARACTERS else "words"
 
@@ -65,8 +65,8 @@ class Writing:
         """Normalise a text: composed characters (NFC), plain apostrophes, spaces by rule, case."""
         text = unicodedata.normalize("NFC", text).replace("’", "'")
         text = _SPACES.sub(" ", text).strip()  # \s matches U+00A0 and U+202F too
-        text = self.joined(self.units(text.lower() if self.lower else text))
-        return unicodedata.normalize("NFC", text)  # lower case or a removed space may let two compose
+        text = self.join(self.units(text.lower() if self.lower else text))
+        return unicodedata.normalize("NFC", text)  # again: lower() and join() can undo the composition
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """The (start, end) offsets of each unit of a text."""
@@ -76,25 +76,25 @@ class Writing:
         """The units of a text."""
         return tuple(self._units.findall(text))
 
-    def joined(self, units: Sequence[str]) -> str:
+    def join(self, units: Sequence[str]) -> str:
         """Join units into a text."""
         parts: list[str] = []
         for i, unit in enumerate(units):
             if i and self._needs_space(units[i - 1], unit):
-                parts.append(self.between)
+                parts.append(self.separator)
             parts.append(unit)
         return "".join(parts)
 
     def _needs_space(self, left: str, right: str) -> bool:
-        """Whether `between` stands between two units."""
-        if self.unit == NON_SPACES or self.between != " ":
+        """Whether `separator` stands between two units."""
+        if self.unit == NON_SPACES or self.separator != " ":
             return True
         if _TAKES_NO_SPACE.match(left) or _TAKES_NO_SPACE.match(right):
             return False
         if left.endswith("'") or left in _OPENING or right.startswith("'"):
             return False
-        return right not in _CLOSING and (right not in "?!;:" or right in self.spaced)
+        return right not in _CLOSING and (right not in "?!;:" or right in self.spaced_signs)
 
 
-LETTERS = Writing(unit=CHARACTERS, between="")
+LETTERS = Writing(unit=CHARACTERS, separator="")
 """Each character is a unit."""

@@ -1,4 +1,4 @@
-"""The state of a training as plain arrays and values, from which it resumes bit for bit."""
+"""The state of a training run as plain arrays and values, from which the run resumes bit for bit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 
 from transformer.config import RunConfig
 from transformer.errors import InputError
-from transformer.interventions import NOTHING, Interventions
+from transformer.interventions import NO_INTERVENTIONS, Interventions
 from transformer.training.state import SchedulePhase, TrainState
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -25,6 +25,7 @@ class Progress:
 
     step: int
     stretch: SchedulePhase
+    """The phase of the learning rate."""
     first_step_at: dict[str, int]
     goal_reached: bool
     interventions: list[tuple[int, str, Any]]
@@ -36,7 +37,7 @@ class Progress:
 def packed(state: TrainState) -> tuple[dict[str, Array], Progress]:
     """Copies of everything that the next steps depend on; batches follow from seed and step.
 
-    Numbers of past steps that have not been read yet are not included: read them first.
+    Unread numbers of past steps are not included: call `read_numbers` first.
     """
     arrays = {MODEL + name: _copied(tensor) for name, tensor in state.model.state_dict().items()}
     for name, parameter in state.model.named_parameters():
@@ -45,7 +46,7 @@ def packed(state: TrainState) -> tuple[dict[str, Array], Progress]:
     arrays[DROPOUT] = _copied(state.dropout.get_state())
     return arrays, Progress(
         step=state.step,
-        stretch=state.stretch,
+        stretch=state.phase,
         first_step_at=dict(state.first_step_at),
         goal_reached=state.goal_reached,
         interventions=list(state.interventions),
@@ -54,10 +55,10 @@ def packed(state: TrainState) -> tuple[dict[str, Array], Progress]:
 
 
 def unpacked(config: RunConfig, arrays: Mapping[str, Array], progress: Progress) -> TrainState:
-    """The training that was packed, on the device of its configuration.
+    """The state restored from `packed`, on the device of its configuration.
 
     Raises:
-        InputError: the arrays are not those of this model, or the device is not there.
+        InputError: the arrays do not fit this model, or the device is not available.
     """
     state = TrainState.begin(config)
     try:
@@ -70,18 +71,18 @@ def unpacked(config: RunConfig, arrays: Mapping[str, Array], progress: Progress)
             for kind, values in kinds.items():
                 if values.shape not in ((), tuple(parameter.shape)):
                     raise ValueError(f"{kind} of {name} has shape {values.shape}")
-            if progress.step > 0:  # before that the optimiser remembers nothing
+            if progress.step > 0:  # before the first step, the optimiser has no state
                 of_all[i] = {kind: torch.from_numpy(values) for kind, values in kinds.items()}
             if of_all and of_all[i].keys() != of_all[0].keys() or bool(kinds) != (progress.step > 0):
                 raise ValueError(f"the optimiser state of {name} holds {', '.join(kinds) or 'nothing'}")
         groups = state.optimizer.state_dict()["param_groups"]
         state.optimizer.load_state_dict({"state": of_all, "param_groups": groups})
         state.dropout.set_state(torch.from_numpy(arrays[DROPOUT]))
-        if progress.in_force != NOTHING:
+        if progress.in_force != NO_INTERVENTIONS:
             state.model.intervene(progress.in_force, state.task.src_tokenizer.id_of)
     except (KeyError, IndexError, ValueError, RuntimeError, TypeError) as error:
         raise InputError(f"The saved training does not fit its own configuration ({error}).") from error
-    state.step, state.stretch = progress.step, progress.stretch
+    state.step, state.phase = progress.step, progress.stretch
     state.first_step_at, state.goal_reached = dict(progress.first_step_at), progress.goal_reached
     state.interventions = list(progress.interventions)
     return state

@@ -18,7 +18,7 @@ def available_devices() -> tuple[str, ...]:
 
 
 def resolve_device(name: str) -> torch.device:
-    """The device that a configuration means; auto is the preferred one.
+    """The device of this name; auto is the first available device.
 
     Raises:
         InputError: the device is not on this machine.

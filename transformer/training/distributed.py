@@ -1,8 +1,8 @@
 """One training spread over several processes, each with the whole model and a share of every batch.
 
 PyTorch's launcher starts them, on one machine or on several (`torchrun --nproc-per-node 2 -m transformer
-train`). The first of them leads: it alone evaluates, records, writes and decides; the others take the steps
-that it announces. DistributedDataParallel brings the gradients together ("PyTorch Distributed", Li et al.,
+train`). Process 0 leads: only it evaluates, records, writes and decides; the others take the steps
+that it announces. DistributedDataParallel averages the gradients ("PyTorch Distributed", Li et al.,
 2020).
 """
 
@@ -35,11 +35,11 @@ class Distributed:
     def join(
         cls, config: RunConfig, rank: int, n_processes: int, local_rank: int, n_here: int
     ) -> Distributed:
-        """Meet the other processes; returns when all are there.
+        """Join the process group; return when all processes have joined.
 
         Args:
-            rank: place of this process among all, from 0 up.
-            local_rank: its place on this machine, from 0 up.
+            rank: number of this process among all, from 0 up.
+            local_rank: its number on this machine, from 0 up.
             n_here: processes on this machine.
 
         Raises:
@@ -58,7 +58,7 @@ class Distributed:
 
     @property
     def leads(self) -> bool:
-        """Whether the others do as this process says."""
+        """Whether this process leads the others."""
         return self.rank == 0
 
     def wrap(self, model: nn.Module) -> nn.Module:
@@ -70,7 +70,7 @@ class Distributed:
     def share(
         self, src: Tensor, tgt_in: Tensor, labels: Tensor, pad_id: int
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """This process's rows of a batch, as wide as the whole.
+        """This process's rows of a batch, with the padding of the whole batch.
 
         The last batch of an epoch may have fewer rows than there are processes. A process without a row takes
         the first one, without labels, because all must take part in every step.
@@ -97,14 +97,14 @@ class Distributed:
         with contextlib.suppress(RuntimeError):  # the others may have ended already
             dist.broadcast(torch.tensor(0), src=0)
 
-    def hear(self) -> bool:
-        """Wait for the leader's word: whether there is another step."""
+    def wait_for_announcement(self) -> bool:
+        """Wait for the leader's announcement; return whether there is another step."""
         word = torch.tensor(0)
         dist.broadcast(word, src=0)
         return bool(word)
 
     def leave(self) -> None:
-        """Part from the other processes after the end."""
+        """Leave the process group after the end."""
         dist.destroy_process_group()
 
 

@@ -34,7 +34,7 @@ def sum_of_losses(logits: torch.Tensor, labels: torch.Tensor, pad_id: int, smoot
 
 @torch.no_grad()
 def evaluate(state: TrainState, held_out: Sequence[str], everyday: Sequence[str] = ()) -> Evaluation:
-    """Evaluate on these examples, decoded as the run is configured and teacher-forced. Nothing is random."""
+    """Evaluate on these examples, free-running (decoded as configured) and teacher-forced; deterministic."""
     spelling = spell(state.model, state.task, held_out, losses=True, decoding=state.decoding)
     assert spelling.loss is not None  # it was asked for
     exact = spelling.exact
@@ -84,12 +84,12 @@ def translation_scores(outputs: Sequence[str], references: Sequence[Sequence[str
 
     Args:
         outputs: a translation of each source.
-        references: of each source every translation that counts as right, at least one.
+        references: for each source, every translation that counts as right; at least one.
     """
     from sacrebleu.metrics.bleu import BLEU  # only where sentences are learned
     from sacrebleu.metrics.chrf import CHRF
 
-    # One row for each place in the lists; a source with fewer references leaves the later rows empty.
+    # Row i holds reference i of each source; None where a source has fewer references.
     most = max(map(len, references))
     rows: list[Any] = [[some[i] if i < len(some) else None for some in references] for i in range(most)]
     bleu = BLEU(effective_order=True).corpus_score(list(outputs), rows)  # short sentences have no 4-grams

@@ -1,7 +1,7 @@
 """Replaying a whole training step as one CUDA graph, which launches all of its kernels in one call.
 
-A step of a small model is some hundred kernels of a few microseconds each; launching each takes longer
-than running it (NVIDIA, "Getting Started with CUDA Graphs", 2019).
+A step of a small model is several hundred kernels of a few microseconds each; launching a kernel takes
+longer than running it (NVIDIA, "Getting Started with CUDA Graphs", 2019).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ Replay = Callable[[], Tensor]
 Capture = Callable[[Callable[[], Tensor]], Replay]
 
 EAGER_FIRST = 3
-"""Steps of each shape that run without a graph before it is captured: in them, libraries choose their kernels
+"""Number of eager steps of each shape before its graph is captured: in them, libraries choose their kernels
 and the optimiser creates its running averages."""
-MOST = 8
-"""Shapes that have a graph; each keeps the activations of a step."""
+MAX_GRAPHS = 8
+"""Maximum number of graphs, one per shape; each keeps the activations of a step."""
 
 
 class Graphs:
@@ -35,26 +35,26 @@ class Graphs:
         self._captured: dict[tuple[torch.Size, ...], Step | None] = {}
 
     def run(self, step: Step, tensors: tuple[Tensor, ...]) -> Tensor:
-        """The step on these tensors, replayed where it can be.
+        """Run the step on these tensors; replay its graph where one is captured.
 
         Args:
-            step: reads the tensors that it is given, and what it finds in place; never a value on the host
-                that changes from step to step.
+            step: reads its arguments and tensors that stay in place; never a value on the host that changes
+                from step to step.
             tensors: the batch, on the device.
 
         Returns:
-            What the step returns, a tensor of its own.
+            The result of the step, as a new tensor.
         """
         key = tuple(tensor.shape for tensor in tensors)
         self._seen[key] = self._seen.get(key, 0) + 1
         if key not in self._captured:
-            if self._seen[key] <= EAGER_FIRST or len(self._captured) >= MOST:
+            if self._seen[key] <= EAGER_FIRST or len(self._captured) >= MAX_GRAPHS:
                 return step(*tensors)
             self._captured[key] = self._try(step, tensors)
         return (self._captured[key] or step)(*tensors)
 
     def forget(self) -> None:
-        """Let go of all graphs: what the model computes has changed."""
+        """Release all graphs, because the model computes something else from now on."""
         self._seen.clear()
         self._captured.clear()
 
@@ -75,13 +75,13 @@ class Graphs:
 
 
 def cuda_capture(*generators: torch.Generator) -> Capture:
-    """Capture as a CUDA graph; these generators go on drawing in the replays."""
+    """Capture as CUDA graphs; these generators continue their random streams in the replays."""
 
     def capture(step: Callable[[], Tensor]) -> Replay:
         graph = torch.cuda.CUDAGraph()
         for generator in generators:
             graph.register_generator_state(generator)
-        with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # pages ask snapshots meanwhile
+        with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # pages run snapshots meanwhile
             result = step()
 
         def replay() -> Tensor:

@@ -1,6 +1,6 @@
 """The training loop: a generator that takes one step at a time, reports, and does nothing else.
 
-A step is everything that the device does, and nothing that waits for it.
+A step queues all work on the device and does not wait for it; only `read_numbers` and evaluations wait.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from transformer.tasks import Batch
 from transformer.training.evaluation import evaluate, sum_of_losses
 from transformer.training.state import TrainState
 
-if TYPE_CHECKING:  # torch.distributed comes with it
+if TYPE_CHECKING:  # imports torch.distributed
     from transformer.training.distributed import Distributed
 
 MARKS = (0.5, 0.9, 0.99)
 """Shares of held-out words answered exactly; the first step at which each is reached is noted."""
 READ_EVERY = 10
-"""On a device other than the CPU, numbers are read after this many steps: each reading makes it wait."""
+"""On a device other than the CPU, numbers are read after this many steps: reading waits for the device."""
 
 
 class NotFinite(ArithmeticError):
-    """The loss is no longer a number, so nothing more can be learned."""
+    """The loss or the gradient is infinite or not a number, so training cannot continue."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ class Report:
     gradient_norms: tuple[float, ...]
     """Euclidean norm before clipping, of the same steps."""
     learning_rates: tuple[float, ...]
-    """Of the same steps."""
+    """Learning rates of the same steps."""
     tokens_per_second: float
     """Target tokens of this step over the time that it took."""
     words: tuple[str, ...] = ()
@@ -57,21 +57,21 @@ class Report:
 def train(state: TrainState) -> Iterator[Report]:
     """Train to the end of the planned steps or to the goal, one step for each `next`.
 
-    Where the generator is not advanced nothing happens, so pausing needs no code. After the last report
+    Nothing happens until the generator is advanced, so pausing needs no code. After the last report
     the plan may be extended (`state.continue_for`) and `train` called again.
 
     Raises:
-        NotFinite: a loss is infinite or not a number.
+        NotFinite: a loss or a gradient is infinite or not a number.
     """
     held_out, everyday = state.task.held_out(), state.task.corpus.everyday()
-    goal = state.config.train.goal if state.stretch.first == 0 else None
-    while state.step < state.stretch.last:
+    goal = state.config.train.goal if state.phase.first == 0 else None
+    while state.step < state.phase.last:
         began = time.perf_counter()
         if state.distributed is not None:
             state.distributed.announce_step()
         batch = state.task.batch(state.config.seed, state.step)
         n_tokens = take_step(state, batch)
-        last = state.step == state.stretch.last
+        last = state.step == state.phase.last
         evaluation = None
         if last or state.step % state.config.train.evaluate_every == 0:
             evaluation = evaluate(state, state.task.live_words())
@@ -85,7 +85,7 @@ def train(state: TrainState) -> Iterator[Report]:
         losses, hits, norms, rates = read_numbers(state) if read else ((), (), (), ())
         yield Report(
             step=state.step,
-            learning_rate=state.stretch.rate(state.step),
+            learning_rate=state.phase.rate(state.step),
             losses=losses,
             token_accuracies=hits,
             gradient_norms=norms,
@@ -99,15 +99,15 @@ def train(state: TrainState) -> Iterator[Report]:
 
 
 def take_step(state: TrainState, batch: Batch) -> int:
-    """One step; its loss, token accuracy and gradient norm stay on the device, unread.
+    """Take one step; its loss, token accuracy and gradient norm stay on the device, unread.
 
     Returns:
         The number of target tokens.
     """
-    rate = state.stretch.rate(state.step + 1)
+    rate = state.phase.rate(state.step + 1)
     for group in state.optimizer.param_groups:
         if isinstance(group["lr"], Tensor):
-            group["lr"].fill_(rate)  # a replayed graph reads it where it is
+            group["lr"].fill_(rate)  # in place: a replayed graph reads this tensor
         else:
             group["lr"] = rate
     tensors = state.to_device(batch)
@@ -161,7 +161,7 @@ def learn(state: TrainState, src: Tensor, tgt_in: Tensor, labels: Tensor) -> Ten
 
 
 def read_numbers(state: TrainState) -> tuple[tuple[float, ...], ...]:
-    """Bring over what is unread: losses, token accuracies, gradient norms and learning rates, a value a step.
+    """Read the unread losses, token accuracies, gradient norms and learning rates, one value per step each.
 
     Raises:
         NotFinite: a loss or a gradient is infinite or not a number.
@@ -194,13 +194,13 @@ def _note_marks(state: TrainState, evaluation: Evaluation) -> None:
             state.first_step_at.setdefault(str(mark), evaluation.step)
 
 
-def follow(config: RunConfig, distributed: Distributed) -> None:
-    """Take part in a training that another process leads, until that one says that it has ended."""
+def follow_leader(config: RunConfig, distributed: Distributed) -> None:
+    """Take the steps that the leading process announces, until it announces the end."""
     for request in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(request, signal.SIG_IGN)  # the leader has it too, and decides for all
+        signal.signal(request, signal.SIG_IGN)  # the leader gets the signal too, and decides for all
     if config.threads is not None:
         torch.set_num_threads(config.threads)
     state = TrainState.begin(config, distributed)
-    while distributed.hear():
+    while distributed.wait_for_announcement():
         take_step(state, state.task.batch(config.seed, state.step))
         state.unread.clear()  # the leader has the same numbers, and reads them

@@ -18,7 +18,7 @@ from transformer.tasks import Batch, Task, completed, task_of
 from transformer.training.device import resolve_device
 from transformer.training.graphs import Graphs, cuda_capture
 
-if TYPE_CHECKING:  # torch.distributed comes with it, where a launcher has started several processes
+if TYPE_CHECKING:  # imports torch.distributed, which only distributed training needs
     from transformer.training.distributed import Distributed
 
 
@@ -27,7 +27,7 @@ class SchedulePhase:
     """Consecutive steps with one plan: the run as configured, or a continuation of a finished run."""
 
     first: int
-    """Step before the first one of this stretch."""
+    """The last step before this phase."""
     steps: int
     """Number of planned steps."""
     peak: float
@@ -39,7 +39,7 @@ class SchedulePhase:
 
     @property
     def last(self) -> int:
-        """The step with which the stretch ends."""
+        """The last step of this phase."""
         return self.first + self.steps
 
     def rate(self, step: int) -> float:
@@ -58,10 +58,10 @@ class SchedulePhase:
 
 @dataclass(kw_only=True)
 class TrainState:
-    """One training in progress. Touched by one thread only."""
+    """The state of one run in training. Used by one thread only."""
 
     config: RunConfig
-    """As asked for, with the vocabulary sizes and max_len that the task needs filled in."""
+    """The requested configuration, with the vocabulary sizes and max_len of its task."""
     device: torch.device
     task: Task
     model: Transformer
@@ -69,7 +69,7 @@ class TrainState:
     """The module that the steps call: the model itself, or its wrapper in distributed training."""
     optimizer: torch.optim.Optimizer
     dropout: torch.Generator
-    stretch: SchedulePhase
+    phase: SchedulePhase
     step: int = 0
     """Steps taken."""
     first_step_at: dict[str, int] = field(default_factory=dict)
@@ -82,11 +82,11 @@ class TrainState:
     distributed: Distributed | None = None
     """The part of this process in distributed training; None if it trains alone."""
     interventions: list[tuple[int, str, Any]] = field(default_factory=list)
-    """Changes in mid-run: (after which step, what, new value)."""
+    """Changes during the run, each (step after which it was made, what, new value)."""
 
     @classmethod
     def begin(cls, config: RunConfig, distributed: Distributed | None = None) -> TrainState:
-        """The untrained model of a configuration, ready for its first step.
+        """The state of an untrained run, ready for its first step.
 
         Raises:
             InputError: the device is not on this machine.
@@ -114,7 +114,7 @@ class TrainState:
             dropout=dropout,
             graphs=Graphs(cuda_capture(dropout)) if captures(train, device, distributed) else None,
             distributed=distributed,
-            stretch=SchedulePhase(
+            phase=SchedulePhase(
                 first=0,
                 steps=train.steps,
                 peak=train.learning_rate,
@@ -125,7 +125,7 @@ class TrainState:
 
     def set_learning_rate(self, peak: float) -> None:
         """Change the peak learning rate from the next step on; warm-up and decay stay as planned."""
-        self.stretch = replace(self.stretch, peak=peak)
+        self.phase = replace(self.phase, peak=peak)
         self.interventions.append((self.step, "learning_rate", peak))
 
     def continue_for(self, steps: int, peak: float) -> None:
@@ -133,7 +133,7 @@ class TrainState:
 
         The goal does not stop the steps of a continuation.
         """
-        self.stretch = SchedulePhase(
+        self.phase = SchedulePhase(
             first=self.step,
             steps=steps,
             peak=peak,
@@ -144,7 +144,7 @@ class TrainState:
         self.interventions.append((self.step, "continue", {"steps": steps, "learning_rate": peak}))
 
     def intervene(self, interventions: Interventions) -> None:
-        """Apply these interventions from the next step on, in place of earlier ones; `NOTHING` ends them."""
+        """Apply these interventions from the next step on, in place of earlier ones."""
         self.model.intervene(interventions, self.task.src_tokenizer.id_of)
         if self.graphs is not None:
             self.graphs.forget()

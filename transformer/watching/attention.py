@@ -29,21 +29,21 @@ def attention_of(
 ) -> Weights:
     """The attention weights of a model for some inputs.
 
-    The model is called once, in eval mode and without gradients. Its mode, hooks, gradients and random
-    streams are afterwards as before, also if the call fails; of a compiled model the original is called.
+    The model is called once, in eval mode and without gradients. Afterwards its mode, hooks, gradients and
+    random streams are as before, even if the call fails. Of a compiled model, the original is called.
 
     Args:
-        model: with `nn.MultiheadAttention` (as `nn.Transformer` has it), or of the `transformers` library.
+        model: with `nn.MultiheadAttention`, such as `nn.Transformer`, or of the `transformers` library.
         inputs: a tensor, a tuple of positional arguments, or a mapping of keyword arguments.
-        attention: for any other model, returns name to weights of shape (B, H, Q, K).
+        attention: for any other model, a function that returns name to weights of shape (B, H, Q, K).
         sites: patterns of the names of attention modules, such as "decoder.*"; others are left alone.
 
     Returns:
         Name of each attention module to its weights, (B, H, Q, K), in the order in which they were called.
-        A module that is called again has "#2" behind its name.
+        A second call of a module adds "#2" to its name.
 
     Raises:
-        InputError: no attention weights were found, or some have another shape.
+        InputError: no attention weights were found, or some have another shape or are not from 0 to 1.
     """
     model = unwrapped(model)
     with _as_before(model), _eager(model), torch.no_grad():
@@ -66,7 +66,7 @@ def attention_of(
 
 
 def unwrapped(model: nn.Module) -> nn.Module:
-    """The model inside of what torch.compile, DistributedDataParallel and DataParallel put around it."""
+    """The model without the wrappers of torch.compile, DistributedDataParallel and DataParallel."""
     while True:
         inner = getattr(model, "_orig_mod", None)
         if isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
@@ -77,7 +77,7 @@ def unwrapped(model: nn.Module) -> nn.Module:
 
 
 def matches(name: str, sites: Sequence[str]) -> bool:
-    """Whether the name of an attention, without the number of its call, is one of these patterns'."""
+    """Whether the name of an attention, without the number of its call, matches one of these patterns."""
     return any(fnmatchcase(name.partition("#")[0], pattern) for pattern in sites)
 
 
@@ -91,7 +91,7 @@ def _checked(name: str, weights: object) -> np.ndarray[Any, np.dtype[np.float32]
     if not isinstance(weights, Tensor) or weights.dim() != 4:
         what = f"shape {tuple(weights.shape)}" if isinstance(weights, Tensor) else type(weights).__name__
         raise InputError(f"The attention weights {name!r} are of {what}; expected is a tensor (B, H, Q, K).")
-    # A copy: the loop goes on changing its own.
+    # A copy: the training loop may change the original.
     array: np.ndarray[Any, np.dtype[np.float32]]
     array = weights.detach().to("cpu", torch.float32, copy=True).numpy()
     if (array < -_ROUNDING).any() or (array > 1 + _ROUNDING).any():
@@ -111,9 +111,9 @@ def _call(model: nn.Module, inputs: Any, **more: Any) -> Any:
 
 @contextmanager
 def _as_before(model: nn.Module) -> Iterator[None]:
-    """Put the model into eval mode; give it back its mode, module by module, and torch its random streams.
+    """Put the model into eval mode; at the end restore each module's mode and torch's random streams.
 
-    The flag alone is set: `eval()` of some modules does more, such as merging weights.
+    Only the flag `training` is set: `eval()` of some modules does more, such as merging weights.
     """
     modes = [(module, module.training) for module in model.modules()]
     devices = {one.device.index or 0 for one in model.parameters() if one.device.type == "cuda"}
@@ -131,12 +131,12 @@ def _as_before(model: nn.Module) -> Iterator[None]:
 
 
 def _hooked(model: nn.Module, inputs: Any, sites: Sequence[str]) -> dict[str, Tensor]:
-    """The weights of every `nn.MultiheadAttention`, asked for by hooks for this pass alone."""
+    """The weights of every `nn.MultiheadAttention`, requested by hooks for this pass only."""
     found: dict[str, Tensor] = {}
     fast = torch.backends.mha.get_fastpath_enabled()
     with ExitStack() as hooks:
         hooks.callback(torch.backends.mha.set_fastpath_enabled, fast)
-        torch.backends.mha.set_fastpath_enabled(False)  # it would call no module, or return no weights
+        torch.backends.mha.set_fastpath_enabled(False)  # it skips modules or returns no weights
         for name, module in attention_modules(model).items():
             if matches(name, sites):
                 _hook(hooks, name, module, found)
@@ -185,7 +185,7 @@ def _is_of_transformers(model: nn.Module) -> bool:
 
 @contextmanager
 def _eager(model: nn.Module) -> Iterator[None]:
-    """Eager attention in all parts that are of the library: other implementations return no weights."""
+    """Use eager attention in all parts from the library: other implementations return no weights."""
     parts: list[Any] = [one for one in model.modules() if hasattr(one, "set_attn_implementation")]
     before = [part.config._attn_implementation for part in parts]
     if not set(before) - {"eager"}:
@@ -203,7 +203,7 @@ def _eager(model: nn.Module) -> Iterator[None]:
 def _returned(model: Any, inputs: Any) -> dict[str, Tensor]:
     """The weights that the model returns; each has the name of the innermost module that returned it."""
     makers: dict[int, str] = {}  # id of a tensor to the module
-    kept: list[Any] = []  # so that no id is used again
+    kept: list[Any] = []  # so that no id is reused
 
     def note(name: str) -> Callable[[nn.Module, Any, Any], None]:
         def returned(_: nn.Module, args: Any, output: Any) -> None:

@@ -1,4 +1,4 @@
-"""Watching where a library runs the training loop: the Trainer of `transformers`, and Lightning."""
+"""Callbacks for a library that runs the training loop: the Trainer of `transformers`, and Lightning."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def trainer_callback(watch: Watch) -> Any:
-    """A callback for the Trainer of the `transformers` library; it knows the losses of logged steps."""
+    """A callback for the Trainer of the `transformers` library; it gets the loss of logged steps only."""
     from transformers import TrainerCallback
 
     class Watching(TrainerCallback):  # type: ignore[misc, unused-ignore]

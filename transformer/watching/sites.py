@@ -32,12 +32,12 @@ def plain_name(name: str) -> str:
 
 
 def labels_of(text: str, maps: Mapping[str, Array], tokens: GivenTokens) -> Labels:
-    """What stands at the axes of every attention of an example.
+    """The tokens at both axes of every attention of an example.
 
     Args:
-        text: its name.
+        text: name of the example.
         maps: site to (H, Q, K).
-        tokens: an axis without tokens that match its length shows positions, from 1.
+        tokens: tokens of the example; an axis without tokens of its length shows positions, from 1.
 
     Raises:
         InputError: a pattern matches no attention, or its number of tokens differs from the axis length.
@@ -72,7 +72,7 @@ def grouped(maps: Mapping[str, Mapping[str, Array]], labels: Mapping[str, Labels
 
     Args:
         maps: word to site to (H, Q, K).
-        labels: of each word.
+        labels: word to its labels.
     """
     first = next(iter(maps.values()))
     groups: dict[tuple[str, Any], list[str]] = {}
@@ -114,7 +114,7 @@ def is_causal(maps: Array) -> bool:
 
 
 def word_of(text: str, axes: Mapping[str, Axes], labels: Labels) -> Word:
-    """An example in the form that pages use."""
+    """An example as a `Word`, the form that pages use."""
     sides: dict[str, tuple[str, ...]] = {}
     for site, of in axes.items():
         sides[of.query], sides[of.key] = labels[site]

@@ -1,4 +1,4 @@
-"""Watching a model of the user's own: its attention is recorded while a training loop of theirs trains it."""
+"""`Watch`: records the attention of an own model while the user's training loop trains it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.insight.moments import Moments
 from transformer.insight.scores import FOCUS, clearest_head, pattern_scores
-from transformer.interventions import NOTHING
+from transformer.interventions import NO_INTERVENTIONS
 from transformer.recording.chunk import Chunk, coded, together
 from transformer.recording.frame import Array, Measurement, Word
 from transformer.recording.frames import MEMORY_LIMIT, Frames, Recorded
@@ -41,7 +41,7 @@ from transformer.recording.view import (
     MOST_CURVES,
     TRAINING,
     OwnModel,
-    Published,
+    Publisher,
     RunView,
     untrained,
 )
@@ -54,7 +54,7 @@ from transformer.watching.sites import GivenTokens, grouped, labels_of, plain_na
 
 LOG = logging.getLogger("headlight.watch")
 CREDIT_SECONDS = 0.15
-"""Seconds that watching may take beyond its share, spent on the first steps, where most happens."""
+"""Seconds that watching may take beyond its share, spent on the first steps, where attention changes most."""
 WRITING = 3
 """Writing the folder may take 1/WRITING of the share."""
 SPARSER = 64
@@ -62,10 +62,10 @@ SPARSER = 64
 MEASURED = 16
 """The same for the scores of heads, which cost more to keep than maps."""
 MOST_BYTES = 16 * 2**20
-"""Of the maps of one step; sites beyond it are left out."""
+"""Maximum size of the maps of one step; sites beyond it are left out."""
 MOST_FOLDERS = 1_000
 MOST_HEADS = 64
-"""Of one attention."""
+"""Maximum number of heads of one attention."""
 TRIES = 3
 """Attempts to observe a model for the first time; the first is made when `Watch` is created."""
 DENSE_ROWS, SPARSE_ROWS = 900_000, 1_000
@@ -86,9 +86,9 @@ class Watch:
     Args:
         model: any `nn.Module`; see `attention_of` for what is found in it.
         inputs: name to what the model is called with: a tensor, a tuple of positional arguments, or a mapping
-            of keyword arguments; tensors are moved to where the model is. Every example of a batch is shown;
-            of all together MAX_WORDS at most.
-        out: the folder, which is created. Where it holds something, `out-2` is used, and so on.
+            of keyword arguments; tensors are moved to the device of the model. Every example of a batch is
+            shown, at most MAX_WORDS in all.
+        out: the folder, which is created. If it is not empty, `out-2` is used, and so on.
         tokens: maps the name of an input to the labels of its axes: tokens, which label every axis of the
             same length, or a mapping from patterns of module names to tokens or to a pair of tokens (queries,
             keys); for a batch, a list with one of these per example. Other axes show positions from 1.
@@ -114,13 +114,13 @@ class Watch:
         """The part that could not be recorded, in words; empty where nothing is missing."""
         self.folder: Path | None = None
         """The folder of the run; None where it cannot be written."""
-        self._in_loop = 0.0  # seconds spent on watching since the loop began, by its thread
+        self._in_loop = 0.0  # seconds spent on watching since the loop began, in its thread
         self.last_step = -1
         """The newest step that `step` was called with; -1 before there is one."""
         self._model, self._inputs, self._attention = unwrapped(model), inputs, attention
         self._sites = (sites,) if isinstance(sites, str) else sites
         self._share, self._tokens, self._out = share, tokens or {}, Path(out)
-        # Word to its input, and which example of a batch it is.
+        # Word to the name of its input, and its index in the batch.
         self._batches: dict[str, tuple[str, int | None]] = {}
         self._words: dict[str, Word] = {}
         self._axes: dict[str, Axes] = {}
@@ -131,7 +131,7 @@ class Watch:
         self._moments = Moments()
         self._recorded = self._next = self._next_measured = self._begun_at = -1
         self._first: Named | None = None
-        self._failures = 0  # of opening: a model may be moved to its device after it is given to Watch
+        self._failures = 0  # failed calls of _open: a model may be moved to its device later
         self._last_error = _last_error()
         self._clearest: tuple[str, int] | None = None
         self._closed, self._write_at = False, 0.0
@@ -142,12 +142,12 @@ class Watch:
         _OPEN.add(self)
 
     def step(self, step: int, /, loss: float | None = None, **numbers: float | None) -> None:
-        """Report a training step that has been taken; the attention after it is recorded when that is due.
+        """Report a finished training step; record the attention after it if the step is due.
 
         Args:
             step: the number of the step, greater than at the last call; gaps are allowed.
             loss: a number, as `loss.item()` gives it; drawn as a curve.
-            numbers: others, drawn below it; the same names at every step.
+            numbers: other numbers, drawn below the loss; the same names at every step.
         """
         if self._closed:
             return
@@ -187,7 +187,7 @@ class Watch:
             self._archive.close()
             if self._archive.problem:
                 self._say(InputError(self._archive.problem))
-        self._model, self._inputs, self._first = nn.Module(), {}, None  # its memory is the loop's again
+        self._model, self._inputs, self._first = nn.Module(), {}, None  # frees their memory for the loop
 
     def __enter__(self) -> Self:
         return self
@@ -198,20 +198,20 @@ class Watch:
         self.close(reason_of(error))
 
     def close_at_exit(self) -> None:
-        """Close it as the program ends, which may be by an error since the last step."""
+        """Close when the program ends; an error since the last step is the reason."""
         error = _last_error()
         self.close("" if error is self._last_error else reason_of(error))
 
     @property
     def seconds(self) -> float:
-        """Spent on watching since the loop began: in the loop, and by the thread that writes the folder."""
+        """Seconds of watching since the loop began: in the loop, and in the thread that writes the folder."""
         return self._in_loop + (self._archive.seconds if self._archive else 0.0)
 
     @property
     def _view(self) -> RunView:
         return self._published.view
 
-    # What is seen.
+    # Observing.
 
     def _observed(self) -> Named:
         """The maps of all words now, as far as they can be shown. Raises InputError."""
@@ -236,7 +236,7 @@ class Watch:
         return self._fitting(dict(list(maps.items())[:MAX_WORDS]))
 
     def _say_uncalled(self, found: Mapping[str, object]) -> None:
-        """Name the modules that the model has and did not call: no weights of theirs can be shown."""
+        """Warn of attention modules that the model did not call: they have no weights to show."""
         named = () if self._attention is not None else attention_modules(self._model)
         called = {name.partition("#")[0] for name in found}
         missing = [name for name in named if matches(name, self._sites) and name not in called]
@@ -245,7 +245,7 @@ class Watch:
             self._say(InputError(f"Not called for these inputs, and not shown: {names}."))
 
     def _fitting(self, maps: Named) -> Named:
-        """Without the attentions that cannot be shown beside the others, which are named."""
+        """Leave out attentions that cannot be shown with the others, and warn of them. Raises InputError."""
         first = next(iter(maps.values()))
         heads = self._heads or Counter(len(of) for of in first.values()).most_common(1)[0][0]
         left, total = {}, 0
@@ -286,10 +286,10 @@ class Watch:
             for text, word in self._words.items()
         )
 
-    # What is recorded.
+    # Recording.
 
     def _open(self) -> None:
-        """Look at the model for the first time, and make the folder; where that fails it is said."""
+        """Observe the model for the first time, and create the folder; warn if that fails."""
         began = time.monotonic()
         try:
             self._first = self._observed()
@@ -315,7 +315,7 @@ class Watch:
         self._pending = {text: [] for text in first}
         if unknown := [name for name in self._tokens if name not in self._inputs]:
             self._say(InputError(f"tokens: there is no input {unknown[0]!r}.", "tokens"))
-        as_parquet(Metrics())  # loads what writes tables, before it could count as the cost of writing one
+        as_parquet(Metrics())  # imports the table writer, so that the import does not count as a write
         self._archive, self.folder = _free_folder(self._out)
         parameters = list(self._model.parameters())
         self._own = OwnModel(name=plain_name(type(self._model).__name__))
@@ -328,7 +328,7 @@ class Watch:
             device=str(next((one.device for one in parameters), "cpu")),
             frames=Frames(aim=FOCUS),
         )
-        self._published = Published(view)
+        self._published = Publisher(view)
         here = weakref.ref(self)  # the archive's thread must not keep the model alive
 
         def told(problem: str) -> None:
@@ -349,7 +349,7 @@ class Watch:
         return given[example]  # type: ignore[index]
 
     def _step(self, given: int, loss: float | None, numbers: Mapping[str, float | None]) -> None:
-        step = given if isinstance(given, float) else index(given)  # also a whole number of NumPy's
+        step = given if isinstance(given, float) else index(given)  # also a NumPy integer
         if isinstance(step, float) or step <= self.last_step or step < 0:
             raise InputError(
                 f"step={given!r} is not recorded: steps are whole numbers, and the last one was "
@@ -380,7 +380,7 @@ class Watch:
             return math.nan
 
     def _look(self, step: int) -> None:
-        """Observe the model now, and keep what is seen of it; where that fails the curves go on."""
+        """Observe the model now, and record its maps; if that fails, the curves go on."""
         began = time.monotonic()
         try:
             self._record(step, self._observed())
@@ -422,7 +422,7 @@ class Watch:
         return self.seconds + median(self._costs) <= self._share * elapsed + CREDIT_SECONDS
 
     def _record(self, step: int, maps: Named) -> None:
-        """Keep the maps of a step until the folder is next brought up to date."""
+        """Keep the maps of a step until the folder is next written."""
         self._recorded = step
         self._axes = {
             site: replace(axes, causal=axes.causal and not _reads_ahead(site, maps))
@@ -439,7 +439,7 @@ class Watch:
                 Chunk(
                     word=word,
                     axes=dict(self._axes),
-                    interventions=NOTHING,
+                    interventions=NO_INTERVENTIONS,
                     steps=(step,),
                     drawn_at=None,
                     looked_up_to=step,
@@ -464,7 +464,7 @@ class Watch:
         return open_cells
 
     def _publish(self, **more: Any) -> None:
-        """Put together what was recorded since, and show it."""
+        """Publish what was recorded since the last call."""
         pending, self._pending = self._pending, {text: [] for text in self._words}
         new: list[Recorded] = [
             *self._measured,
@@ -492,7 +492,7 @@ class Watch:
         )
 
     def _say(self, error: Exception) -> None:
-        """Warn of what could not be recorded, once."""
+        """Warn once of what could not be recorded."""
         said = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
         if (alike := re.sub(r"\d+", "", said)) in self._said:
             return
@@ -522,7 +522,7 @@ def _free_folder(out: Path) -> tuple[Archive, Path]:
         except InputError as error:
             if isinstance(error.__cause__, OSError) and not isinstance(error.__cause__, Timeout):
                 raise
-            continue  # it holds something, or another process writes there
+            continue  # it is not empty, or another process writes there
         if folder != out:
             LOG.warning("%s holds something; this run is kept in %s.", out, folder)
         return archive, folder
@@ -553,7 +553,7 @@ def _moved(inputs: Any, device: torch.device | None) -> Any:
 
 
 _OPEN: weakref.WeakSet[Watch] = weakref.WeakSet()
-"""Those that are closed when the program ends."""
+"""`Watch` objects that are closed when the program ends."""
 
 
 @atexit.register

@@ -1,7 +1,7 @@
-"""The selection of the previous page, in a new session: the server was restarted and then a link pressed.
+"""Restore the selection of the previous page if a link is clicked after a restart of the server.
 
-Streamlit's links to other pages drop the parameters of the address. A session knows its selection; a new one
-asks the browser.
+Streamlit's links to other pages drop the parameters of the address. A session knows its selection; a new
+session asks the browser.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 
 import streamlit as st
 
-from pages.shared.session import LINKED, sent_value, session, stand_as_linked
+from pages.shared.session import LINKED, sent_value, session, show_linked_place
 from pages.stream.files import loading
 
 _KEY = "before"
@@ -18,8 +18,8 @@ _component = st.components.v2.component(_KEY, js=loading("before"))
 
 
 def before() -> None:
-    """Ask the browser, in a session without runs; its answer runs the page again."""
-    with st.sidebar.container():  # empty or not: what comes below keeps its place
+    """In a session without runs, ask the browser; its answer reruns the page."""
+    with st.sidebar.container():  # empty or not: elements below keep their place
         if not session.known_runs and "run" not in st.query_params:
             _component(key=_KEY, height="content", on_named_change=_go_on)
 
@@ -28,4 +28,4 @@ def _go_on() -> None:
     named = dict(parse_qsl(str(sent_value(_KEY, "named")).removeprefix("?")))
     if not session.known_runs and "run" in named:
         st.query_params.update({name: value for name, value in named.items() if name in LINKED})
-        stand_as_linked()
+        show_linked_place()

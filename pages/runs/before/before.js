@@ -1,4 +1,4 @@
-// Tells what the address of the page before named, if that was a run.
+// Send the query of the previous page's address, if it names a run.
 
 import { searchBefore } from "./component.js";
 

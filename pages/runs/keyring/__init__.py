@@ -1,4 +1,4 @@
-"""The tokens of a visitor's own runs: in the session, and in the browser, where they outlive it."""
+"""The tokens of a visitor's own runs: in the session, and in the browser, where they outlive the session."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from transformer.runs.registry import REGISTRY
 from transformer.storage.own_data import OwnData
 
 _KEY = "keyring"
-MOST = 50
-"""Most runs that a browser may send; a visitor can send any number."""
+MAX_RUNS = 50
+"""Most runs that are accepted from a browser; a visitor can send any number."""
 
 _component = st.components.v2.component(_KEY, js=loading("keyring"))
 
@@ -27,15 +27,15 @@ def token_of(id_: str) -> str:
     return session.tokens.get(id_, "")
 
 
-def hold(id_: str, token: str) -> bool:
-    """Take a token, if it is one; returns whether the session may command that run now."""
+def restore(id_: str, token: str) -> bool:
+    """Accept a token if it is valid; return whether the session may now command the run."""
     if REGISTRY.owners.enter(id_, token, session.visitor):
         session.tokens[id_] = token
     return id_ in session.tokens
 
 
 def remember(own_data: OwnData) -> None:
-    """Let the browser find again what the visitor uploaded."""
+    """Keep what the visitor uploaded, under a name that the browser stores."""
     session.own_data_name = REGISTRY.returning.keep(own_data, session.own_data_name)
 
 
@@ -67,11 +67,11 @@ def _found() -> None:
             match draft:
                 case [[str(id_), str(token)]] if REGISTRY.facts_of_run(id_) is not None:
                     # The model was started, and the page reloaded before the browser stored the run's token.
-                    if hold(id_, token) and session.run is None:
+                    if restore(id_, token) and session.run is None:
                         session.run = id_
-            for one in runs[:MOST][::-1]:
+            for one in runs[:MAX_RUNS][::-1]:
                 match one:
                     case [str(id_), str(token), *_]:
-                        hold(id_, token)
+                        restore(id_, token)
             if session.own_data is None and (found := REGISTRY.returning.get(name)) is not None:
                 session.own_data, session.own_data_name = found, name

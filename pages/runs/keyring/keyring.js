@@ -1,10 +1,10 @@
-// Keeps the tokens of this browser's own runs where they outlive a reload: in its local storage, and in no link.
-// Beside them stands the name under which the server holds what the visitor uploaded (pairs, a tokenizer).
+// Stores the tokens of this browser's own runs in local storage, so that they outlive a reload; in no link.
+// Also stores the name under which the server holds what the visitor uploaded (pairs, a tokenizer).
 
 const PLACE = "headlight-runs";
 const OWN_DATA = "headlight-brought";
-const DRAFT = "headlight-draft"; // of the model that Start would train: a reload may overtake what comes after Start
-const MOST = 50; // the newest
+const DRAFT = "headlight-draft"; // token of the draft: a reload may come before the started run is stored
+const MAX_RUNS = 50; // the newest
 
 function kept() {
   try {
@@ -22,7 +22,7 @@ function keptName() {
   }
 }
 
-// [id, token], of this tab before it was loaded anew.
+// [id, token] of the draft in this tab before its reload.
 const before = (() => {
   try {
     return JSON.parse(sessionStorage.getItem(DRAFT));
@@ -31,7 +31,7 @@ const before = (() => {
   }
 })();
 
-// What is found runs the page again: the first picture comes before that.
+// Sending the stored tokens reruns the page: let the first picture appear before.
 function afterFirstPicture(tell) {
   if (!document.querySelector(".headlight-player") || document.querySelector(".live-figure[data-step], [data-story=notes]")) return tell();
   const once = () => {
@@ -48,15 +48,15 @@ export default function keyring({ data: [runs, ownData, told, draft], setTrigger
   const name = keptName();
   const unknown = Object.entries(own).filter(([id]) => !runs.some(([known]) => known === id));
   for (const [id, token] of runs) own[id] ??= { token, at: Date.now() };
-  const newest = Object.entries(own).sort(([, a], [, b]) => b.at - a.at).slice(0, MOST);
+  const newest = Object.entries(own).sort(([, a], [, b]) => b.at - a.at).slice(0, MAX_RUNS);
   try {
     localStorage.setItem(PLACE, JSON.stringify(Object.fromEntries(newest)));
     if (draft) sessionStorage.setItem(DRAFT, JSON.stringify(draft));
     if (ownData) localStorage.setItem(OWN_DATA, ownData);
   } catch {
-    // full or forbidden: the session knows its tokens, and a reload only watches
+    // full or forbidden: the session knows its tokens; after a reload, the visitor can only watch
   }
-  // A server that has been started again has not been told, whatever this page has told the one before.
+  // `told` comes from the server: after a restart it is false, and the tokens are sent again.
   if ((unknown.length || (before && !own[before[0]]) || (name && !ownData)) && !told) {
     const tell = () => setTriggerValue("found", [unknown.map(([id, { token, at }]) => [id, token, at]), name, before]);
     afterFirstPicture(tell);

@@ -4,35 +4,35 @@ from __future__ import annotations
 
 import pytest
 
-from transformer.asking import Asked
-from transformer.interventions import NOTHING
+from transformer.asking import SnapshotModel
+from transformer.interventions import NO_INTERVENTIONS
 
 
 @pytest.fixture
 def ask(visit):
     """The Break tab of a run that is paused at step 5."""
-    return owl(visit(layers_decoder=2, heads=3, width=12, steps=1000).set("step_size", 5).step())
+    return open_break_tab(visit(layers_decoder=2, heads=3, width=12, steps=1000).set("step_size", 5).step())
 
 
-def owl(visitor):
+def open_break_tab(visitor):
     """Open the Break tab with the decoder's self-attention for the word owl."""
     visitor.go("explore").tab("Break")
     return visitor.fill({"explore_text": "owl", "kind": "decoder"})
 
 
-def truth(visitor, step=None, interventions=NOTHING):
-    """Build a model with the weights of this step, by default the last, independently of the page."""
+def separate_model(visitor, step=None, interventions=NO_INTERVENTIONS):
+    """Build a model with the weights of this step, by default the newest, independently of the page."""
     view = visitor.run.view
     (snapshot,) = [one for one in view.snapshots if one.step == (view.step if step is None else step)]
-    return Asked(view.config, snapshot, interventions)
+    return SnapshotModel(view.config, snapshot, interventions)
 
 
 def weights(visitor, side):
     return visitor.drawn(f"break_{side}_figure").arrays["0.z"]
 
 
-def verdict(visitor, side):
-    """Return the text above one side: the held-out words right, and the model's answer."""
+def caption(visitor, side):
+    """Return the text above one side: how many held-out words are right, and the model's answer."""
     (text,) = [text for text in visitor.texts if f"<small>{side}</small>" in text]
     return text
 
@@ -43,7 +43,7 @@ def block(visitor, row, column, what="cell", where="head"):
 
 
 def shown_head(visitor):
-    """Return (layer, head) of the decoder self-attention that is on the left."""
+    """Return (layer, head) of the map on the left, both from 0; the map is of decoder self-attention."""
     title = visitor.drawn("break_before_figure").changing["title.text"]
     layer, head = title.split("</b>")[0].removeprefix("<b>decoder ").split(" · head ")
     return int(layer) - 1, int(head) - 1

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.pages.ask.conftest import truth
-from transformer.asking import Asked
+from tests.pages.ask.conftest import separate_model
+from transformer.asking import SnapshotModel
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def boxes(visitor):
 
 
 def expected_boxes(visitor, word, width=4, penalty=0.6, step=None):
-    found = truth(visitor, step).beams(word, width, penalty)
+    found = separate_model(visitor, step).beams(word, width, penalty)
     tokens = ["end" if token == "[EOS]" else token for token in found.tokens]
     return {(node.step, node.rank): token for node, token in zip(found.tree.nodes, tokens, strict=True)}
 
@@ -42,7 +42,7 @@ def test_the_tree_shows_the_search_for_the_typed_word_by_the_model_of_the_step(a
     assert ask.value("beam_penalty") == 0.6
     assert boxes(ask) == expected_boxes(ask, "zebra")
     assert max(row for _, row in boxes(ask)) == 4
-    ask.stand(5)
+    ask.go_to_step(5)
     assert ask.drawn("beam_tree_figure").step == 5
     assert boxes(ask) == expected_boxes(ask, "zebra", step=5)
     title = ask.drawn("beam_tree_figure").layout["title"]["text"]
@@ -64,7 +64,7 @@ def test_the_search_uses_the_typed_width_and_penalty(ask):
 
 def test_the_table_lists_all_outputs_of_the_search_and_the_greedy_one(ask):
     ask.set("explore_text", "ox")
-    found, rows = truth(ask).beams("ox", 4, 0.6), table(ask)
+    found, rows = separate_model(ask).beams("ox", 4, 0.6), table(ask)
     assert len(rows) == len(found.outputs) + 1
     assert list(rows["found by"]) == ["4 beams"] * len(found.outputs) + ["greedy"]
     for output, (_, row) in zip([*found.outputs, found.greedy], rows.iterrows(), strict=True):
@@ -72,10 +72,10 @@ def test_the_table_lists_all_outputs_of_the_search_and_the_greedy_one(ask):
         assert row["score"] == pytest.approx(output.score)
         assert row["probability"] == pytest.approx(100 * output.probability)
         assert row["right"] == ("✓ right" if output.text == "xo" and output.stopped else "✗ wrong")
-    (verdict,) = [text for text in ask.texts if "hl-verdict'" in text]
-    assert f"4 beams → <b>{rows['answer'][0]}</b>" in verdict
-    assert ("greedy → <b>the same</b>" in verdict) != found.found_more
-    assert f"data-step='{found.step}'" in verdict
+    (caption,) = [text for text in ask.texts if "hl-verdict'" in text]
+    assert f"4 beams → <b>{rows['answer'][0]}</b>" in caption
+    assert ("greedy → <b>the same</b>" in caption) != found.differs_from_greedy
+    assert f"data-step='{found.step}'" in caption
 
 
 @pytest.mark.parametrize(
@@ -125,8 +125,8 @@ def test_without_a_known_answer_nothing_is_marked_right_or_wrong(visit):
 
 def test_only_the_open_tab_searches_and_it_searches_once(ask, monkeypatch):
     searched = []
-    real = Asked.beams
-    monkeypatch.setattr(Asked, "beams", lambda *a: searched.append(a[1:]) or real(*a))
+    real = SnapshotModel.beams
+    monkeypatch.setattr(SnapshotModel, "beams", lambda *a: searched.append(a[1:]) or real(*a))
     for name in ("Spell", "Break", "Measure"):
         ask.tab(name).look()
     assert searched == []

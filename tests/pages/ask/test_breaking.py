@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tests.conftest import LIVE
-from tests.pages.ask.conftest import block, owl, shown_head, truth, verdict, weights
-from transformer.asking import Asked
+from tests.pages.ask.conftest import block, caption, open_break_tab, separate_model, shown_head, weights
+from transformer.asking import SnapshotModel
 from transformer.figures import colors
-from transformer.interventions import NOTHING, Block, Interventions
+from transformer.interventions import NO_INTERVENTIONS, Block, Interventions
 
 SOME = {"width": 32, "letters": 4, "batch_size": 32, "steps": 130, "seed": 3}
 
@@ -19,7 +19,7 @@ SOME = {"width": 32, "letters": 4, "batch_size": 32, "steps": 130, "seed": 3}
 @pytest.fixture
 def ask(revisit):
     """The Break tab of a finished run of five steps."""
-    return owl(revisit(layers_decoder=2, heads=3, width=12, steps=5))
+    return open_break_tab(revisit(layers_decoder=2, heads=3, width=12, steps=5))
 
 
 @pytest.fixture
@@ -29,44 +29,44 @@ def learned(revisit):
 
 
 def taken(visitor, side):
-    """Return the cells that are drawn as blocked by the visitor."""
+    """Return the cells of one side that are marked as blocked by the visitor."""
     shown = visitor.drawn(f"break_{side}_figure")
-    (marks,) = [t for t in shown.data[1:-1] if t["colorscale"][0][1] == colors.TAKEN] or [None]
+    (marks,) = [t for t in shown.data[1:-1] if t["colorscale"][0][1] == colors.BLOCKED_BY_HAND] or [None]
     return [] if marks is None else np.argwhere(np.array(marks["z"], dtype=object) == 1).tolist()
 
 
 def test_a_switched_off_head_changes_only_the_right_side(learned):
     ask = learned.fill({"explore_text": "cat", "kind": "cross"})
-    outputs = [probe.output for probe in ask.run.view.frame.probes]
-    before, text = weights(ask, "before"), verdict(ask, "before")
+    outputs = [probe.output for probe in ask.run.view.frame.words]
+    before, text = weights(ask, "before"), caption(ask, "before")
     heads = ["dec 1 cross · head 1", "dec 1 cross · head 2"]
     ask.set("ablate_heads", heads)
     gone = Interventions(ablated=(("decoder.0.cross", 0), ("decoder.0.cross", 1)))
-    whole, broken = truth(ask, 130), truth(ask, 130, gone)
+    whole, broken = separate_model(ask, 130), separate_model(ask, 130, gone)
     assert whole.exact[1] == broken.exact[1] == LIVE
     assert broken.exact[0] < whole.exact[0]  # the two models themselves differ
     for side, model in (("before", whole), ("after", broken)):
         answer = model.answer("cat")
-        assert f"{model.exact[0]} / {LIVE} held-out words right" in verdict(ask, side)
-        assert f"data-right='{model.exact[0]}'" in verdict(ask, side)
-        assert f"cat → <b>{answer.output or '(nothing)'}{'' if answer.stopped else '…'}</b>" in verdict(
+        assert f"{model.exact[0]} / {LIVE} held-out words right" in caption(ask, side)
+        assert f"data-right='{model.exact[0]}'" in caption(ask, side)
+        assert f"cat → <b>{answer.output or '(nothing)'}{'' if answer.stopped else '…'}</b>" in caption(
             ask, side
         )
-        assert ("✓" in verdict(ask, side)) == answer.right
+        assert ("✓" in caption(ask, side)) == answer.right
         maps = answer.forced.maps["decoder.0.cross"]
         assert any(np.allclose(weights(ask, side), one, atol=1e-4) for one in maps)
     np.testing.assert_array_equal(weights(ask, "before"), before)
-    assert verdict(ask, "before") == text
+    assert caption(ask, "before") == text
     first, second = ask.drawn("break_after_figure").changing["title.text"].split("<br>")
     assert "after, switched off · “" in second  # first in the line, whose end may be cut off
     assert "after" not in first
     assert "before" in ask.drawn("break_before_figure").changing["title.text"]
     assert not ask.run.view.interventions  # the run itself is unchanged
-    assert [probe.output for probe in ask.run.view.frame.probes] == outputs
+    assert [probe.output for probe in ask.run.view.frame.words] == outputs
     ask.go("train").go("explore").tab("Break")
     assert ask.value("ablate_heads") == heads  # the choice is kept
     ask.press("ablate_none")
-    assert verdict(ask, "after").split("</small>")[1] == text.split("</small>")[1]
+    assert caption(ask, "after").split("</small>")[1] == text.split("</small>")[1]
 
 
 def test_one_press_switches_off_all_heads_of_an_attention_but_the_shown_one(ask):
@@ -74,7 +74,7 @@ def test_one_press_switches_off_all_heads_of_an_attention_but_the_shown_one(ask)
     ask.press("ablate_others")
     assert ask.value("ablate_heads") == ["enc 1 · head 1", "enc 1 · head 3"]
     others = Interventions(ablated=(("encoder.0", 0), ("encoder.0", 2)))
-    answer = truth(ask, 5, others).answer("owl")
+    answer = separate_model(ask, 5, others).answer("owl")
     np.testing.assert_allclose(weights(ask, "after"), answer.forced.maps["encoder.0"][1], atol=1e-4)
     ask.press("ablate_none")
     assert ask.value("ablate_heads") == []
@@ -99,7 +99,7 @@ def test_the_words_whose_answers_change_are_counted_and_named(learned):
     layer, head = name.removeprefix("dec ").split(" cross · head ")
     off = Interventions(ablated=((f"decoder.{int(layer) - 1}.cross", int(head) - 1),))
     view = visitor.run.view
-    models = [Asked(view.config, view.snapshots[-1], taken) for taken in (NOTHING, off)]
+    models = [SnapshotModel(view.config, view.snapshots[-1], taken) for taken in (NO_INTERVENTIONS, off)]
     words = models[0].task.live_words()
     outputs = [[model.answer(word).output for word in words] for model in models]
     changed = [word for word, was, now in zip(words, *outputs, strict=True) if was != now]
@@ -129,7 +129,7 @@ def test_a_blocked_cell_is_drawn_as_blocked_and_the_rest_of_its_row_is_renormali
     np.testing.assert_array_equal(weights(ask, "before"), before)
     one = Interventions(blocked=(Block(site=site, head=head, row=2, column=1),))
     np.testing.assert_allclose(
-        after, truth(ask, 5, one).answer("owl").forced.maps[site][head], atol=1e-4, equal_nan=True
+        after, separate_model(ask, 5, one).answer("owl").forced.maps[site][head], atol=1e-4, equal_nan=True
     )
     assert ask.says(f"Right: blocked row 3, column 2 in decoder layer {layer + 1} (self), head {head + 1}.")
     ask.press("unblock_0")
@@ -148,7 +148,7 @@ def test_a_click_on_a_cell_of_the_left_map_blocks_it(ask):
 def test_a_whole_column_and_every_occurrence_of_a_token_can_be_blocked(ask):
     ask.fill({"explore_text": "noon", "kind": "cross"})
     block(ask, 1, 3, "token", "kind")
-    assert taken(ask, "after") == [[row, column] for row in range(5) for column in (2, 3)]  # both o
+    assert taken(ask, "after") == [[row, column] for row in range(5) for column in (2, 3)]  # both letters o
     ask.press("unblock_0").press("unblock_0")
     assert taken(ask, "after") == []
     block(ask, 1, 3, "column", "site")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.pages.ask.conftest import block, shown_head, truth, verdict, weights
-from transformer.interventions import NOTHING, Block, Interventions
+from tests.pages.ask.conftest import block, caption, separate_model, shown_head, weights
+from transformer.interventions import NO_INTERVENTIONS, Block, Interventions
 
 
 def test_changes_made_on_break_can_be_applied_to_the_run(ask):
@@ -30,7 +30,7 @@ def test_changes_made_on_break_can_be_applied_to_the_run(ask):
     assert ask.run.view.frame.interventions == in_force
     assert run.view.step == 10
     ask.go("explore").tab("Break").press("intervene_none")
-    assert run.view.interventions == NOTHING
+    assert run.view.interventions == NO_INTERVENTIONS
     assert [moment.text for moment in run.view.moments] == [in_force.text(), "no interventions"]
     assert "intervene_none" not in ask.keys
 
@@ -51,7 +51,7 @@ def test_blocks_that_would_close_a_whole_row_of_a_short_word_are_not_applied_to_
     ask.press("intervene_run")
     (error,) = ask.errors
     assert "may look at 3 of 3 columns" in error
-    assert ask.run.view.interventions == NOTHING
+    assert ask.run.view.interventions == NO_INTERVENTIONS
     assert ask.run.view.moments == ()
     ask.press("unblock_2").press("intervene_run")
     assert ask.errors == []
@@ -66,15 +66,15 @@ def test_no_change_can_be_applied_to_a_run_that_has_not_started(visit):
 def test_a_finished_run_trains_on_without_a_head_at_the_stated_learning_rate(visit):
     ask = visit(steps=4, learning_rate=0.008).press("run_start").until("finished")
     run = ask.run
-    ask.go("explore").tab("Break").stand(2).set("ablate_heads", ["dec 1 cross · head 2"])
-    assert run.view.interventions == NOTHING  # only the answer changes, not the run
+    ask.go("explore").tab("Break").go_to_step(2).set("ablate_heads", ["dec 1 cross · head 2"])
+    assert run.view.interventions == NO_INTERVENTIONS  # only the answer changes, not the run
     label = ask.at.button(key="intervene_run").label
     assert label == "Continue with these changes: 100 steps, learning rate up to 0.004"
     ask.press("intervene_run")
     moment = next(one for one in run.view.moments if one.kind == "intervention")
     assert moment.step == 4  # the run's last step, whatever step is on the screen
     assert ask.player["first"]["step"] is None  # LIVE
-    ask.once(lambda: run.view.step == 104).until("finished")
+    ask.wait_until(lambda: run.view.step == 104).until("finished")
     rates = run.view.metrics.column("learning_rate")[4:]
     assert len(rates) == 100
     assert rates.max() == pytest.approx(0.004)
@@ -88,9 +88,9 @@ def test_a_head_switched_off_in_the_run_is_also_off_on_the_left(visit):
     off = Interventions(ablated=(("decoder.0.cross", 0),))
     ask.run.intervene(off).result(10)
     ask.set("step_size", 2).step().go("explore").tab("Break")
-    answer = truth(ask, 5, off).answer("banana")
+    answer = separate_model(ask, 5, off).answer("banana")
     assert any(
         np.allclose(weights(ask, "before"), one, atol=1e-4) for one in answer.forced.maps["decoder.0.cross"]
     )
-    assert f"→ <b>{answer.output or '(nothing)'}" in verdict(ask, "before")
+    assert f"→ <b>{answer.output or '(nothing)'}" in caption(ask, "before")
     assert np.array_equal(weights(ask, "before"), weights(ask, "after"))

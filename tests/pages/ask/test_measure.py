@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.pages.ask.conftest import truth
+from tests.pages.ask.conftest import separate_model
 
 NAMES = {
     "encoder.0": "enc 1 · head {}",
@@ -37,8 +37,8 @@ def table(visitor):
 @pytest.mark.parametrize(("step", "measured"), [(30, 30), (0, 0), (27, 25), (24, 0)])
 def test_the_table_holds_the_newest_scores_at_the_step_on_the_screen(ask, step, measured):
     """The expected scores come from a model with the weights of the step of the measurement."""
-    view, rows = ask.run.view, table(ask.stand(step))
-    found = truth(ask, measured).head_scores
+    view, rows = ask.run.view, table(ask.go_to_step(step))
+    found = separate_model(ask, measured).head_scores
     assert list(rows.index) == [name.format(head) for name in NAMES.values() for head in (1, 2)]
     assert list(rows.columns) == ["role", *ROLES, "focus", "entropy"]
     for site, name in NAMES.items():
@@ -73,7 +73,7 @@ def test_the_curves_show_the_score_of_every_head_at_every_measurement(ask, score
 
 def test_the_step_on_the_screen_is_marked_on_the_curves(ask):
     assert ask.drawn("score_curves_figure").changing["shapes[0].visible"] is False
-    ask.stand(10)
+    ask.go_to_step(10)
     changing = ask.drawn("score_curves_figure").changing
     assert (changing["shapes[0].visible"], changing["shapes[0].x0"]) == (True, 10)
 
@@ -81,8 +81,8 @@ def test_the_step_on_the_screen_is_marked_on_the_curves(ask):
 def test_letters_right_are_reported_by_word_length_and_position(revisit):
     ask = revisit(width=32, letters=4, batch_size=32, steps=130, seed=3).go("explore").tab("Measure")
     for step in (130, 25):
-        report = truth(ask, step).by_length
-        shown = ask.stand(step).drawn("length_report_figure")
+        report = separate_model(ask, step).by_length
+        shown = ask.go_to_step(step).drawn("length_report_figure")
         np.testing.assert_allclose(shown.arrays["0.z"], report.share, atol=1e-4)
         np.testing.assert_allclose(shown.arrays["1.z"][:, 0], report.exact, atol=1e-4)
         assert f"step {step}" in shown.changing["title.text"]
@@ -90,7 +90,7 @@ def test_letters_right_are_reported_by_word_length_and_position(revisit):
         assert labels == [f"{n} (25)" for n in report.lengths]
         assert report.asked == (25,) * len(report.lengths)
         assert report.lengths[-1] > 4  # also words longer than any in training
-    assert 0 < np.nanmean(ask.stand(130).drawn("length_report_figure").arrays["0.z"]) < 1
+    assert 0 < np.nanmean(ask.go_to_step(130).drawn("length_report_figure").arrays["0.z"]) < 1
 
 
 def test_a_score_that_does_not_exist_is_not_shown(ask):

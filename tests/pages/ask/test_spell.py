@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.pages.ask.conftest import truth
+from tests.pages.ask.conftest import separate_model
 from transformer.figures import colors
 
 TWO_LAYERS = {"layers_encoder": 2, "layers_decoder": 2, "width": 12, "heads": 3, "steps": 22}
@@ -37,7 +37,7 @@ def tile(visitor, shape, layer, head):
 def lit(visitor):
     """Return the row that is outlined on the map, if any."""
     shapes = visitor.drawn("explore_map_figure").layout["shapes"]
-    rows = [shape["y0"] + 0.5 for shape in shapes if shape["line"]["color"] == colors.LIT]
+    rows = [shape["y0"] + 0.5 for shape in shapes if shape["line"]["color"] == colors.HIGHLIGHT]
     return rows[0] if rows else None
 
 
@@ -49,8 +49,8 @@ def table(visitor):
 @pytest.mark.parametrize("fed", ["forced", "free"])
 @pytest.mark.parametrize("kind", SITES)
 def test_the_maps_are_those_of_the_chosen_snapshot_and_word(ask, kind, fed):
-    ask.fill({"explore_text": "ziggy", "kind": kind, "explore_input": fed}).stand(5)
-    answer = truth(ask, 5).answer("ziggy")
+    ask.fill({"explore_text": "ziggy", "kind": kind, "explore_input": fed}).go_to_step(5)
+    answer = separate_model(ask, 5).answer("ziggy")
     reading = answer.forced if fed == "forced" else answer.free
     for head in range(3):
         for layer in range(2):
@@ -67,8 +67,8 @@ def test_the_maps_are_those_of_the_chosen_snapshot_and_word(ask, kind, fed):
 
 
 def test_free_running_reads_the_model_s_own_output(ask):
-    ask.stand(5).fill({"explore_text": "ziggy", "kind": "decoder", "explore_input": "free"})
-    answer = truth(ask, 5).answer("ziggy")
+    ask.go_to_step(5).fill({"explore_text": "ziggy", "kind": "decoder", "explore_input": "free"})
+    answer = separate_model(ask, 5).answer("ziggy")
     assert 3 < len(answer.free.tgt_tokens) != len(answer.forced.tgt_tokens)  # the model is hardly trained
     assert columns(ask) == list(answer.free.tgt_tokens)
     rows = [text.split(" → ")[1] for text in ask.drawn("explore_map_figure").layout["yaxis"]["ticktext"]]
@@ -83,7 +83,7 @@ def test_free_running_reads_the_model_s_own_output(ask):
 def test_the_mean_and_the_maximum_are_over_the_heads_of_the_layer(ask, pool):
     ask.fill({"explore_text": "ox", "kind": "encoder"}).click("explore_strip_figure", 0, [0, 0])
     ask.set("explore_pool", pool)
-    maps = truth(ask, 22).answer("ox").forced.maps["encoder.0"]
+    maps = separate_model(ask, 22).answer("ox").forced.maps["encoder.0"]
     np.testing.assert_allclose(weights(ask), getattr(maps, pool)(axis=0), atol=1e-4)
     title = ask.drawn("explore_map_figure").changing["title.text"]
     assert f"<b>{pool} over the heads of encoder 1</b>" in title
@@ -95,7 +95,7 @@ def test_the_mean_and_the_maximum_are_over_the_heads_of_the_layer(ask, pool):
 
 def test_rollout_follows_attention_through_all_layers(ask):
     ask.fill({"explore_text": "owl", "kind": "encoder"}).set("explore_pool", "rollout")
-    maps = truth(ask, 22).answer("owl").forced.maps
+    maps = separate_model(ask, 22).answer("owl").forced.maps
     through = np.eye(5)
     for layer in range(2):  # half of each position is the residual stream
         through = (0.5 * np.eye(5) + 0.5 * maps[f"encoder.{layer}"].mean(axis=0)) @ through
@@ -106,8 +106,8 @@ def test_rollout_follows_attention_through_all_layers(ask):
 
 
 def test_the_outlined_row_moves_forward_and_back_and_wraps_around(ask):
-    ask.stand(5).set("explore_text", "cat")
-    answer = truth(ask, 5).answer("cat")
+    ask.go_to_step(5).set("explore_text", "cat")
+    answer = separate_model(ask, 5).answer("cat")
     assert len(answer.free.tgt_tokens) > len(answer.forced.tgt_tokens) == 4
     n = max(len(answer.forced.tgt_tokens), len(answer.free.tgt_tokens))
     seen = []
@@ -116,7 +116,7 @@ def test_the_outlined_row_moves_forward_and_back_and_wraps_around(ask):
         seen.append(lit(ask))
         assert lit(ask) == (at if at < 4 else None)  # the map has four rows: three letters and the end
         lines = ask.drawn("explore_lines_figure").changing["shapes"]
-        bold = {line["y0"] for line in lines if line["line"]["color"] == colors.LIT}
+        bold = {line["y0"] for line in lines if line["line"]["color"] == colors.HIGHLIGHT}
         assert bold == ({at} if at < 4 else set())
         assert f"data-row='{at}'" in table(ask)
         assert ask.says(f"output **{at + 1}** of {n}")
@@ -132,8 +132,8 @@ def test_the_outlined_row_moves_forward_and_back_and_wraps_around(ask):
 
 
 def test_the_output_letters_are_shown_with_the_right_ones(ask):
-    ask.stand(5).set("explore_text", "cat").press("explore_next")
-    answer = truth(ask, 5).answer("cat")
+    ask.go_to_step(5).set("explore_text", "cat").press("explore_next")
+    answer = separate_model(ask, 5).answer("cat")
     text = table(ask)
     assert "data-step='5'" in text
     assert f"cat → <b>{answer.output}{'' if answer.stopped else '…'}</b>" in text
@@ -150,15 +150,15 @@ def test_the_output_letters_are_shown_with_the_right_ones(ask):
 
 
 def test_the_bars_show_the_probabilities_of_the_current_letter(ask):
-    ask.set("explore_text", "cat").press("explore_next").stand(10)
-    answer = truth(ask, 10).answer("cat")
+    ask.set("explore_text", "cat").press("explore_next").go_to_step(10)
+    answer = separate_model(ask, 10).answer("cat")
     shown = ask.drawn("explore_bars_figure")
     names = ask.run.task.tgt_tokenizer.tokens(range(ask.run.task.tgt_tokenizer.size))
     assert answer.free.tgt_tokens == ("[SOS]",)  # its own output ends at once: there is no next letter
     assert np.isnan([shown.arrays[f"{trace}.x"] for trace in (3, 4, 5)]).all()
     assert [shown.changing[f"annotations[{2 + panel}].visible"] for panel in (0, 1)] == [False, True]
-    ask.set("explore_text", "ziggy").press("explore_next").stand(5)
-    answer, shown = truth(ask, 5).answer("ziggy"), ask.drawn("explore_bars_figure")
+    ask.set("explore_text", "ziggy").press("explore_next").go_to_step(5)
+    answer, shown = separate_model(ask, 5).answer("ziggy"), ask.drawn("explore_bars_figure")
     assert answer.free.tgt_tokens[1] != "y"  # so that the two panels differ
     for panel, reading in enumerate((answer.forced, answer.free)):
         order = np.argsort(-reading.probabilities[1])[:4]
@@ -193,21 +193,21 @@ def test_an_invalid_word_is_refused_in_place_and_the_last_valid_word_stays(ask, 
 
 def test_at_a_step_without_a_snapshot_the_nearest_snapshot_answers_and_is_named(visit):
     ask = visit(**TWO_LAYERS).press("run_start").until("finished").go("explore").set("explore_text", "owl")
-    before = tile(ask.stand(8), (4, 5), 1, 0)
+    before = tile(ask.go_to_step(8), (4, 5), 1, 0)
     ask.run.thin_weights(3)
     assert [snapshot.step for snapshot in ask.run.view.snapshots] == [0, 7, 14, 22]
     for step, nearest in ((8, 7), (10, 7), (11, 14), (21, 22)):
-        ask.stand(step)
+        ask.go_to_step(step)
         assert ask.says(f"Step {step} has no snapshot: the model of step **{nearest}** answers.")
-        expected = truth(ask, nearest).answer("owl").forced.maps["decoder.1.cross"][0]
+        expected = separate_model(ask, nearest).answer("owl").forced.maps["decoder.1.cross"][0]
         np.testing.assert_allclose(tile(ask, expected.shape, 1, 0), expected, atol=1e-4)
         assert f"step {nearest}" in ask.drawn("explore_map_figure").changing["title.text"]
-        assert np.abs(expected - before).max() > 1e-3  # not the earlier answer of step 8 itself
+        assert np.abs(expected - before).max() > 1e-3  # not the answer that step 8 gave before thinning
 
 
 @pytest.mark.parametrize("step", [400, 10**8])
 def test_at_a_step_beyond_the_run_the_last_step_answers_and_a_note_says_so(ask, step):
-    ask.stand(step)
+    ask.go_to_step(step)
     assert ask.says("The run is at step 22: the model of step **22** answers.")
 
 

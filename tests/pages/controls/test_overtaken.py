@@ -30,20 +30,20 @@ def test_start_after_a_change_of_settings_uses_them_and_leaves_the_first_run_unc
     first = visitor.run
     visitor.set("steps", 7)
     broken_off(visitor, start=None).go("explore")
-    visitor.once(lambda: visitor.run is not first and visitor.run.view.state == "finished")
+    visitor.wait_until(lambda: visitor.run is not first and visitor.run.view.state == "finished")
     assert (first.view.step, visitor.run.view.step) == (6, 7)
 
 
 def test_a_typed_word_is_tracked_even_if_another_page_opens_first(visit):
     visitor = visit(steps=6).press("run_start").until("finished")
     broken_off(visitor, add_word="pear").go("explore")
-    visitor.once(lambda: "pear" in visitor.run.words)
+    visitor.wait_until(lambda: "pear" in visitor.run.words)
     assert visitor.go("train").player["first"]["word"] == "pear"
     assert visitor.run.words.count("pear") == 1
 
 
-def test_a_reload_before_the_browser_has_the_key_of_a_run_keeps_its_owner(visit):
-    """The browser still has the key of the untrained model from before Start."""
+def test_a_reload_before_the_browser_has_the_token_of_a_run_keeps_its_owner(visit):
+    """The browser still has the token of the untrained model from before Start."""
     visitor = visit(steps=100_000, pace="1 steps/s")
     draft = visitor.run.id
     token = visitor.value("tokens")[draft]

@@ -82,7 +82,7 @@ def test_the_pace_applies_from_the_start_and_can_be_changed_during_training(visi
     visitor = visit(slow).press("run_start").until("training")
     assert visitor.run.view.pace == 1.0
     assert "pace 1 steps/s" in visitor.status
-    visitor.set("pace", "full pace").once(lambda: visitor.run.view.step >= 20)
+    visitor.set("pace", "full pace").wait_until(lambda: visitor.run.view.step >= 20)
     assert visitor.run.view.pace is None
     assert "pace" not in visitor.status
 
@@ -91,7 +91,7 @@ def test_a_finished_run_continues_at_a_stated_learning_rate(visit):
     visitor = visit().press("run_start").until("finished")
     assert visitor.value("continue_rate") == 0.0025  # half of the previous rate
     visitor.fill({"continue_steps": 4, "continue_rate": 0.001}).press("run_continue")
-    visitor.once(lambda: visitor.run.view.step == 7).until("finished")
+    visitor.wait_until(lambda: visitor.run.view.step == 7).until("finished")
     assert "step 7 / 7" in visitor.status
     rates = visitor.run.view.metrics.column("learning_rate")
     assert len(rates) == 7
@@ -139,7 +139,7 @@ def test_an_impossible_setting_during_a_run_is_refused_and_the_run_continues(vis
     assert visitor.errors[0].startswith("Width: 8 cannot be split into 3 equal heads")
     assert not visitor.enabled("run_start")
     assert visitor.enabled("run_stop")
-    visitor.once(lambda: run.view.step > step)
+    visitor.wait_until(lambda: run.view.step > step)
     assert run.view.state == "training"
 
 
@@ -148,7 +148,7 @@ def test_the_learning_rate_can_be_changed_during_a_run(visit, long, trained_alon
     assert "run_learning_rate" not in visitor.keys
     visitor.set("learning_rate", 0.5)
     assert visitor.says("**Changed:** learning rate 0.005 → 0.5. This run keeps its settings.")
-    visitor.press("run_learning_rate").once(lambda: visitor.run.view.learning_rate == 0.5)
+    visitor.press("run_learning_rate").wait_until(lambda: visitor.run.view.learning_rate == 0.5)
     visitor.step()
     config, rates = visitor.run.config, visitor.run.view.metrics.column("learning_rate")
     # The fourth loss is that of the weights after three steps.
@@ -159,7 +159,7 @@ def test_the_learning_rate_can_be_changed_during_a_run(visit, long, trained_alon
     np.testing.assert_allclose(rates[3:], [400 * rise, 500 * rise, 600 * rise], rtol=1e-6)
 
 
-def test_a_new_run_leaves_the_old_one_unchanged_and_draws_its_losses_as_a_ghost(visit, long, trained_alone):
+def test_a_new_run_leaves_the_old_one_unchanged_and_draws_old_losses_as_a_ghost(visit, long, trained_alone):
     visitor = visit(long).set("step_size", 3).step()
     old = visitor.run
     visitor.fill({"seed": 4, "steps": 5}).press("run_start")

@@ -6,7 +6,7 @@ import pytest
 
 
 def shown(visitor):
-    """The word that the player shows."""
+    """Return the word that the player shows."""
     return visitor.player["first"]["word"]
 
 
@@ -16,7 +16,7 @@ def ask(visitor, text):
 
 
 def appears(visitor, word):
-    return visitor.once(lambda: word in [probe.text for probe in visitor.run.view.frame.probes])
+    return visitor.wait_until(lambda: word in [probe.text for probe in visitor.run.view.frame.words])
 
 
 def test_the_chosen_word_is_shown(visit):

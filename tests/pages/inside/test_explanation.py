@@ -32,7 +32,7 @@ def result(visitor):
 def test_a_kept_cell_is_explained_with_the_number_of_the_model_and_is_in_the_link(inside):
     assert formulas(inside) == []
     for step in (25, 4):
-        keep(inside.stand(step))
+        keep(inside.go_to_step(step))
         frame = inside.run.view.frame_at(step)
         weight = frame.map(frame.row_of("banana"), "decoder.0.cross")[1][2, 4]
         assert formulas(inside)[1].startswith("w_{3,5} = ")
@@ -45,7 +45,7 @@ def test_a_kept_cell_is_explained_with_the_number_of_the_model_and_is_in_the_lin
 
 
 def test_a_link_to_a_cell_opens_it_for_another_visitor_and_it_stays_open_across_pages(inside):
-    keep(inside.stand(25))
+    keep(inside.go_to_step(25))
     guest = inside.__class__(inside.link, {}, "anatomy")
     assert formulas(guest) == formulas(inside)
     assert guest.player["opened"] == CELL

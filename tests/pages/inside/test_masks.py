@@ -24,14 +24,14 @@ def masks(visit):
 
 def test_the_page_opens_on_the_shortest_word_and_the_attention_that_has_both_masks(visit):
     masks = visit({}, page="masks")
-    masks.once(lambda: masks.run.view.frame is not None)
+    masks.wait_until(lambda: masks.run.view.frame is not None)
     assert (masks.player["opened"]["box"], masks.value("word")) == ("decoder.1.self", "cat")
     assert masks.player["picture"] == {
         "only": ["scale", "mask", "masked", "weights"],
         "how": {"batch": "1"},
     }
     (batch,) = [text for text in masks.texts if "class='hl-batch'" in text]
-    assert batch.count("[PAD]") == 4 + 5 + 7  # of banana, kayak and cat; playground is as long as strawberry
+    assert batch.count("[PAD]") == 4 + 5 + 7  # of banana, kayak and cat; the other words have no padding
 
 
 def test_the_masks_page_shows_the_run_on_watch(visit, long):
@@ -46,7 +46,7 @@ def test_the_masks_page_shows_the_run_on_watch(visit, long):
 
 def test_a_typed_word_joins_the_batch_and_a_longer_one_adds_padding_to_the_others(visit):
     visitor = visit().set("own_word", "strawberry")
-    visitor.once(lambda: visitor.run.view.frame.probes[-1].text == "strawberry")
+    visitor.wait_until(lambda: visitor.run.view.frame.words[-1].text == "strawberry")
     keep(visitor.go("masks").set("word", "cat"), row=0, column=11)
     assert "causal and padding mask" in formulas(visitor)[1]
 
@@ -63,13 +63,13 @@ def test_without_the_causal_mask_rows_attend_ahead_and_the_switch_is_recorded_as
     keep(masks.set("word", "banana"), row=0, column=6)
     assert "blocked: causal mask" in formulas(masks)[1]
     masks.set("mask_causal_on", False)
-    masks.once(lambda: masks.run.view.masks == {"causal": False, "padding": True})
+    masks.wait_until(lambda: masks.run.view.masks == {"causal": False, "padding": True})
     assert "(may be read)" in formulas(masks)[1]
     assert masks.says("<b>No causal mask:</b>")
     (moment,) = masks.run.view.moments
     assert (moment.step, moment.text) == (0, "causal mask switched off")
     masks.set("mask_causal_on", True)
-    masks.once(lambda: masks.run.view.masks["causal"])
+    masks.wait_until(lambda: masks.run.view.masks["causal"])
     assert "blocked: causal mask" in formulas(masks)[1]
     assert [moment.text for moment in masks.run.view.moments] == [
         "causal mask switched off",
@@ -81,7 +81,7 @@ def test_without_the_padding_mask_pad_columns_have_weight_and_the_page_shows_how
     keep(masks.set("word", "cat"), box="decoder.0.cross", row=0, column=5)
     assert "blocked: padding mask" in formulas(masks)[1]
     masks.set("mask_padding_on", False)
-    masks.once(lambda: not masks.run.view.masks["padding"])
+    masks.wait_until(lambda: not masks.run.view.masks["padding"])
     assert "(may be read)" in formulas(masks)[1]
     frame = masks.run.view.frame
     shares = [frame.on_padding(frame.row_of("cat"), site) for site in frame.axes]
@@ -91,18 +91,18 @@ def test_without_the_padding_mask_pad_columns_have_weight_and_the_page_shows_how
 
 def test_a_mask_is_switched_even_if_the_next_click_opens_another_page(masks):
     masks.at.toggle(key="mask_padding_on").set_value(False)
-    masks.go("explore").once(lambda: masks.run.view.masks == {"causal": True, "padding": False})
+    masks.go("explore").wait_until(lambda: masks.run.view.masks == {"causal": True, "padding": False})
 
 
 def test_a_mask_can_be_switched_during_a_run_which_then_continues(visit, long):
     visitor = visit(long).press("run_start").go("masks")
-    visitor.once(lambda: visitor.run.view.step >= 30)
+    visitor.wait_until(lambda: visitor.run.view.step >= 30)
     visitor.set("mask_causal_on", False)
-    visitor.once(lambda: not visitor.run.view.masks["causal"])
+    visitor.wait_until(lambda: not visitor.run.view.masks["causal"])
     step = visitor.run.view.step
     (moment,) = [one for one in visitor.run.view.moments if "mask" in one.text]
     assert 30 <= moment.step <= step
-    visitor.once(lambda: visitor.run.view.step > step + 30)
+    visitor.wait_until(lambda: visitor.run.view.step > step + 30)
     visitor.press("run_stop").until("stopped")  # while it trains, the numbers are newer than the page
     losses = next(text for text in visitor.texts if "hl-losses" in text)
     values = visitor.run.view.metrics
@@ -132,19 +132,19 @@ def test_a_switch_leaves_a_finished_run_unchanged_and_a_race_trains_a_run_with_t
     second = REGISTRY.get(ended.at.query_params["race"])
     assert ended.at.query_params["run"] == first.id
     assert second.config == first.config.with_changes(causal_mask=False)
-    ended.once(lambda: second.view.state == "finished")
+    ended.wait_until(lambda: second.view.state == "finished")
     assert second.view.moments == first.view.moments == ()
 
 
 def test_a_mask_switched_during_training_is_reported_and_a_new_run_has_it_from_the_start(visit, long):
     visitor = visit(long).set("step_size", 4).step().go("masks")
     visitor.set("mask_causal_on", False)
-    visitor.once(lambda: not visitor.run.view.masks["causal"])
+    visitor.wait_until(lambda: not visitor.run.view.masks["causal"])
     assert visitor.says("This run trained with the causal mask up to step 4")
     visitor.press("run_stop").until("stopped")
     assert visitor.at.button(key="run_start").label == "New run"
     first = visitor.run
-    visitor.press("run_start").once(lambda: visitor.run is not first)
+    visitor.press("run_start").wait_until(lambda: visitor.run is not first)
     assert visitor.run.config.model.masks == {"causal": False, "padding": True}  # as the switch says
     visitor.press("run_stop")
 
@@ -153,7 +153,7 @@ def test_an_encoder_only_model_can_be_given_a_causal_mask(visit):
     visitor = visit(topology="encoder-only").go("masks")
     assert visitor.value("mask_causal_on") is False
     visitor.set("mask_causal_on", True)
-    visitor.once(lambda: visitor.run.view.masks["causal"])
+    visitor.wait_until(lambda: visitor.run.view.masks["causal"])
     assert visitor.says("<b>Causal mask on an encoder:</b>")
     keep(visitor, box="encoder.0", row=0, column=1)
     assert "blocked: causal mask" in formulas(visitor)[1]

@@ -6,14 +6,14 @@ import re
 
 import pytest
 
-WORDS = {"red": "rouge", "blue": "bleu", "green": "vert", "black": "noir", "white": "blanc"}
+COLORS = {"red": "rouge", "blue": "bleu", "green": "vert", "black": "noir", "white": "blanc"}
 THINGS = {"cat": "chat", "dog": "chien", "book": "livre", "tree": "arbre", "boat": "bateau", "key": "clef"}
 PAIRS = [
     (
         f"The {color} {thing} sees {n} {other}s.",
-        f"Le {THINGS[thing]} {WORDS[color]} voit {n} {THINGS[other]}s.",
+        f"Le {THINGS[thing]} {COLORS[color]} voit {n} {THINGS[other]}s.",
     )
-    for n, color in enumerate(WORDS)
+    for n, color in enumerate(COLORS)
     for thing in THINGS
     for other in THINGS
 ]
@@ -22,7 +22,7 @@ TSV = "\n".join("\t".join(pair) for pair in PAIRS)
 
 @pytest.fixture
 def data(visit):
-    """Open the page from a link with these settings."""
+    """Open Your data from a link with these settings."""
 
     def opened(**link):
         return visit(**link).go("data")
@@ -32,7 +32,7 @@ def data(visit):
 
 @pytest.fixture
 def bring(data):
-    """Open the page with these files uploaded or a text pasted."""
+    """Open Your data with these files uploaded or this text pasted."""
 
     def uploaded(*files, text=None, **link):
         visitor = data(**link, task="pairs")
@@ -52,7 +52,7 @@ def paste(visitor, text):
 
 
 def examples(visitor, key):
-    """Return the pairs of a list, without Markdown signs and without their patterns."""
+    """Return the pairs of a list, without Markdown and without the names of their patterns."""
     rows = []
     for option in visitor.at.radio(key=key).options:
         source, target = re.match(r"(.*?) → \*\*(.*?)\*\*", option).groups()

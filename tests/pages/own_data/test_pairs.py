@@ -136,7 +136,7 @@ def test_train_on_these_trains_on_the_pairs_and_opens_watch(bring):
     frame = page.run.view.frame
     assert frame.step == 3
     known = {word for source, _ in own.capped.pairs for word in own.src.units(source)}
-    assert set(frame.probes[0].src_tokens[1:-1]) <= known
+    assert set(frame.words[0].src_tokens[1:-1]) <= known
 
 
 def test_train_on_these_replaces_a_topology_that_cannot_translate(bring):
@@ -160,7 +160,7 @@ def test_every_control_has_a_help_text(data, task):
 
 
 def reloaded(visit, page, link, path="train"):
-    """Open a new session in the browser of this page, which sends the keys that it has kept."""
+    """Open a new session in the browser of this page, which sends the tokens that it has stored."""
     session = page.at.session_state
     runs = [[id_, token, 0] for id_, token in session["tokens"].items() if id_ != session.get("draft")]
     visitor = visit(link).go(path)
@@ -181,12 +181,12 @@ def test_uploaded_pairs_are_restored_after_a_reload(bring, visit):
 
 def test_a_run_on_uploaded_pairs_can_be_trained_anew_after_a_reload(bring, visit):
     page = bring().press("pairs_train").go("train").set("steps", 2).press("run_start").until("finished")
-    del page.at.session_state["own_data_name"]  # the pairs are kept only for the run
+    del page.at.session_state["own_data_name"]  # now only the run keeps the pairs
     page.at.session_state["own_data_name"] = "another"
     again = reloaded(visit, page, {"run": page.run.id})
     assert again.errors == []
     assert not again.says("**Changed:**")
-    again.press("run_start").once(lambda: again.run is not page.run).until("finished")
+    again.press("run_start").wait_until(lambda: again.run is not page.run).until("finished")
     assert again.run.config == page.run.config
 
 

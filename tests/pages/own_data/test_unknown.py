@@ -1,4 +1,4 @@
-"""The choice of auto is shown, and too many unknown tokens give a warning with a remedy."""
+"""The tokens that auto chooses are shown, and too many unknown tokens give a warning with a remedy."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def test_the_browser_receives_the_whole_figure(shown):
     assert (data["layout"], data["step"], data["height"]) == ({"title.text": "step 3"}, 3, "9rem")
     assert not data["clickable"]
     assert shown()["data"]["clickable"]
-    json.dumps(data)  # as it is sent
+    json.dumps(data)  # it can be sent as JSON
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_click_on_a_missing_trace_or_point_is_ignored(shown, sent):
     assert shown.send(sent) == []
 
 
-def test_importing_the_pages_writes_nothing_into_the_tree(tmp_path):
+def test_importing_the_pages_writes_nothing_into_the_source_folder(tmp_path):
     """Import the module of every component in a copy of the source files."""
     for name in ("pages", "transformer"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))

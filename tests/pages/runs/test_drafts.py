@@ -28,7 +28,7 @@ def test_the_first_page_shows_the_recording_and_labels_it_as_such(first_visit):
 
 def test_past_steps_of_the_recording_can_be_viewed_on_every_page(first_visit):
     visitor, step = first_visit(), demo_run().view.snapshots[2].step
-    visitor.stand(step)
+    visitor.go_to_step(step)
     assert visitor.player["first"]["step"] == step
     visitor.go("explore")
     assert visitor.says(f"The model of step **{step}** answers.")
@@ -38,10 +38,10 @@ def test_past_steps_of_the_recording_can_be_viewed_on_every_page(first_visit):
 
 def test_start_trains_the_visitor_s_own_model_from_its_first_step(first_visit):
     visitor = first_visit()
-    visitor.stand(50)
+    visitor.go_to_step(50)
     visitor.press("run_start")
     assert visitor.run.id != demo_run().id
-    visitor.once(lambda: visitor.run.view.step > 2)
+    visitor.wait_until(lambda: visitor.run.view.step > 2)
     assert visitor.run.view.metrics.column("step")[0] == 1
     assert visitor.player["run"] == visitor.run.id
     visitor.press("run_stop")
@@ -56,7 +56,7 @@ def test_step_trains_the_visitor_s_own_model(first_visit):
 def test_a_recorded_word_brings_the_recording_back_and_its_model_answers_any_word(first_visit):
     visitor = first_visit()
     visitor.set("own_word", "lantern")
-    visitor.once(lambda: visitor.run.view.frame.probes[-1].text == "lantern")
+    visitor.wait_until(lambda: visitor.run.view.frame.words[-1].text == "lantern")
     assert "idle · step 0 / 300" in visitor.status
     assert visitor.headline.startswith("Untrained. “lantern” is answered by your own model")
     visitor.go("explore")
@@ -88,8 +88,8 @@ def test_changed_settings_show_their_own_model_and_restored_ones_show_the_record
 def test_a_switched_off_mask_shows_the_model_without_it_instead_of_the_recording(first_visit):
     visitor = first_visit()
     visitor.go("masks")
-    visitor.once(lambda: visitor.run.view.frame is not None)
+    visitor.wait_until(lambda: visitor.run.view.frame is not None)
     visitor.set("mask_causal_on", False)
-    visitor.once(lambda: visitor.run.view.interventions.masks)
+    visitor.wait_until(lambda: visitor.run.view.interventions.masks)
     visitor.go("train")
     assert "idle · step 0 / 300" in visitor.status

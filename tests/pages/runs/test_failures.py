@@ -50,7 +50,7 @@ def test_a_missing_device_is_refused_in_place_and_a_training_run_continues(visit
     assert visitor.errors == [NO_DEVICE.format("cuda")]
     assert not visitor.enabled("run_start")
     assert "training" in visitor.status
-    visitor.once(lambda: training.view.step > step)
+    visitor.wait_until(lambda: training.view.step > step)
     assert visitor.run is training
     visitor.set("device", "auto")
     assert visitor.errors == []
@@ -76,7 +76,7 @@ def test_a_device_that_disappears_after_it_was_chosen_fails_only_the_new_run(vis
     assert other.headline == (
         "The run failed. This machine has no cpu device; it has . Choose auto or one of these."
     )
-    visitor.once(lambda: training.view.step > step)
+    visitor.wait_until(lambda: training.view.step > step)
     assert training.view.state == "training"
 
 

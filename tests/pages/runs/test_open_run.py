@@ -1,4 +1,4 @@
-"""A run is downloaded as one file and opened by another visitor, who views it and trains it on."""
+"""A run is downloaded as one file and opened by another visitor, who views it and continues its training."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from transformer.storage.library import Library
 
 @pytest.fixture(autouse=True)
 def kept(monkeypatch, tmp_path):
-    """A server that keeps its runs."""
+    """A server that saves its runs in a folder."""
     monkeypatch.setattr(REGISTRY, "library", Library(tmp_path / "runs"))
 
 
@@ -20,20 +20,20 @@ def bring(visitor, data, name="run.zip"):
     return visitor.look()
 
 
-def test_a_run_goes_from_one_visitor_to_another_as_a_file_and_trains_on(visit, offered):
+def test_a_run_goes_from_one_visitor_to_another_as_a_file_and_continues_there(visit, offered):
     one = visit(seed=5, steps=40)
     one.set("step_size", 7)
     one.step()
     first = one.run
     assert offered["run_download"]["file_name"] == "headlight-seed5-run.zip"
-    one.once(lambda: (kept := REGISTRY.library.facts_of_run(first.id)) is not None and kept.step == 7)
+    one.wait_until(lambda: (kept := REGISTRY.library.facts_of_run(first.id)) is not None and kept.step == 7)
     data = offered["run_download"]["data"]()
 
     other = bring(visit({}), data)
     assert other.run.id != first.id
     assert other.link["run"] == other.run.id
     assert other.value("seed") == 5
-    other.once(lambda: other.run.ready.is_set())
+    other.wait_until(lambda: other.run.ready.is_set())
     assert "paused · step 7 / 40" in other.status
     assert other.news["newest"] == 7
     other.press("run_start").until("finished")
@@ -69,5 +69,5 @@ def test_a_replay_can_be_viewed_but_not_trained(visit, make_run, tiny):
     assert visitor.says("You watch this run.")
     assert "run_continue" not in visitor.keys
     assert not visitor.enabled("run_pause")
-    visitor.stand(0)
+    visitor.go_to_step(0)
     assert visitor.player["first"]["step"] == 0

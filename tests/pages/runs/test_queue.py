@@ -1,4 +1,4 @@
-"""A class on one server: pages show the queue and the reasons for refusals; forged values change nothing."""
+"""Many visitors of one server: pages show the queue and why they refuse; forged values change nothing."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def limits(monkeypatch):
 def test_a_waiting_visitor_sees_the_place_in_line_move_until_the_run_begins(visit, slow, limits):
     limits(training=1)
     first = visit(slow, seed=1).press("run_start").until("training")
-    second = visit(slow, seed=2).press("run_start").once(lambda: REGISTRY.listed()[0].place)
-    third = visit(slow, seed=3).press("run_start").once(lambda: REGISTRY.listed()[0].place)
+    second = visit(slow, seed=2).press("run_start").wait_until(lambda: REGISTRY.listed()[0].place)
+    third = visit(slow, seed=3).press("run_start").wait_until(lambda: REGISTRY.listed()[0].place)
     assert "◌ queued · waiting: place 2 of 2 · step 0 / 100,000" in third.status
     assert third.headline == (
         "Waiting: place 2 of 2. This server trains 1 at a time; this run goes on by itself when it is "
@@ -104,7 +104,7 @@ def test_one_run_too_many_is_refused_in_place_builds_nothing_and_leaves_the_othe
     assert visitor.run is not run
 
 
-def test_a_reloaded_page_counts_the_runs_whose_keys_its_browser_kept(visit, slow, limits):
+def test_a_reloaded_page_counts_the_runs_whose_tokens_its_browser_kept(visit, slow, limits):
     limits(per_visitor=1)
     visitor = visit(slow).press("run_start").until("training")
     token = visitor.value("tokens")[visitor.run.id]

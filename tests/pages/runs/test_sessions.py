@@ -51,13 +51,13 @@ def test_a_follower_sees_the_owner_s_step_until_they_choose_a_step_of_their_own(
     assert guest.player["mayFollow"]
     assert guest.player["first"]["follow"]
     for step in (2, 7, None):
-        owner.stand(step)
+        owner.go_to_step(step)
         assert guest.look().player["first"]["step"] == guest.news["owner"] == step
         assert "step" not in guest.link  # so that a reload still follows
-    owner.stand(3)
+    owner.go_to_step(3)
     guest.choose(word="cat", step=7)  # sent before the owner's new step arrived
     assert (guest.player["first"]["follow"], guest.player["first"]["step"]) == (True, 3)
-    guest.stand(11)
+    guest.go_to_step(11)
     assert (guest.player["first"]["follow"], guest.player["first"]["step"]) == (False, 11)
     assert guest.link["step"] == "11"
     assert owner.look().player["first"]["step"] == 3
@@ -65,14 +65,14 @@ def test_a_follower_sees_the_owner_s_step_until_they_choose_a_step_of_their_own(
     assert guest.player["first"]["step"] == 3
     assert not owner.player["mayFollow"]
     owner.choose(follow=True)
-    assert not owner.player["first"]["follow"]  # an owner has nobody to follow
+    assert not owner.player["first"]["follow"]  # an owner follows no other visitor
 
 
 def test_a_refusal_is_not_shown_on_another_run(visit, monkeypatch):
     monkeypatch.setattr(REGISTRY, "limits", Limits(per_visitor=1))
     visitor = visit(seed=1).press("run_start").until("finished")
     first = visitor.run
-    visitor.fill({"steps": 100_000, "pace": "1 steps/s"}).press("run_start").once(
+    visitor.fill({"steps": 100_000, "pace": "1 steps/s"}).press("run_start").wait_until(
         lambda: visitor.run is not first
     )
     visitor.set("seed", 2).press("run_start")
@@ -83,10 +83,12 @@ def test_a_refusal_is_not_shown_on_another_run(visit, monkeypatch):
     assert visitor.errors == []
 
 
-def test_choosing_a_run_on_ask_asks_it_one_of_its_own_tracked_words(visit):
+def test_choosing_a_run_on_ask_asks_one_of_the_tracked_words_of_that_run(visit):
     visitor = visit(seed=1).press("run_start").until("finished")
     first = visitor.run
-    visitor.set("task", "zh-en").set("steps", 1).press("run_start").once(lambda: visitor.run is not first)
+    visitor.set("task", "zh-en").set("steps", 1).press("run_start").wait_until(
+        lambda: visitor.run is not first
+    )
     visitor.until("finished").go("explore")
     assert visitor.value("explore_text") == visitor.run.questions[0].text
     visitor.press(f"show_{first.id}")
@@ -125,7 +127,7 @@ def test_the_owner_can_name_a_run_in_the_list_for_every_visitor(visit):
 def test_the_list_shows_the_newest_first_and_a_click_brings_a_run_back_with_its_settings(visit):
     visitor = visit(seed=1).press("run_start").until("finished")
     first = visitor.run
-    visitor.fill({"seed": 2, "width": 16}).press("run_start").once(lambda: visitor.run is not first)
+    visitor.fill({"seed": 2, "width": 16}).press("run_start").wait_until(lambda: visitor.run is not first)
     visitor.until("finished")
     second = visitor.run
     assert listed(visitor) == [second.id, first.id]
@@ -143,7 +145,7 @@ def test_the_preset_of_a_run_comes_back_with_its_settings(visit):
     one_layer = visitor.run
     assert one_layer.config.recipe == "One layer each"
     visitor.set("preset", "Reverse words").set("steps", 2).press("run_start")
-    visitor.once(lambda: visitor.run is not one_layer).until("finished")
+    visitor.wait_until(lambda: visitor.run is not one_layer).until("finished")
     plain = visitor.run
     for run, preset in ((one_layer, "One layer each"), (plain, "Reverse words")):
         visitor.press(f"show_{run.id}")
@@ -175,7 +177,9 @@ def second(visit):
     """A visitor with two finished runs; the second, started after the first, is on the screen."""
     owner = visit(seed=1).press("run_start").until("finished")
     first = owner.run
-    return owner.set("seed", 2).press("run_start").once(lambda: owner.run is not first).until("finished")
+    return (
+        owner.set("seed", 2).press("run_start").wait_until(lambda: owner.run is not first).until("finished")
+    )
 
 
 def ghost(visitor):
@@ -227,13 +231,13 @@ def test_a_link_that_others_can_open_has_a_qr_code_and_the_owner_s_link_is_shown
 
 
 def selection_of(link):
-    """The parameters of a link."""
+    """Return the parameters of a link."""
     return dict(parse_qsl(urlsplit(link).query))
 
 
 def test_a_guest_who_starts_a_run_from_another_sees_that_run_and_not_the_ones_before_it(visit, second):
     guest = visit({"run": second.run.id}).set("seed", 3).press("run_start")
-    own = guest.once(lambda: guest.run is not second.run).until("finished").run
+    own = guest.wait_until(lambda: guest.run is not second.run).until("finished").run
     token = guest.at.session_state["tokens"][own.id]
     again = visit({"run": own.id, "owner": token})
     assert listed(again) == [own.id, second.run.id]

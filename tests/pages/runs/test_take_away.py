@@ -73,7 +73,7 @@ def test_each_button_makes_its_file_of_this_run(trained, offered):
 
 @pytest.mark.parametrize("step", [3, 22])
 def test_the_numbers_and_the_weights_are_of_the_step_on_the_screen(trained, offered, step):
-    trained.stand(step)
+    trained.go_to_step(step)
     document = json.loads(offered["export_json"]["data"]())
     frame = trained.run.view.frame_at(step)
     assert document["step"] == step
@@ -91,7 +91,7 @@ def test_the_numbers_and_the_weights_are_of_the_step_on_the_screen(trained, offe
 def test_a_step_without_a_snapshot_exports_the_nearest_weights(visit, offered):
     trained = visit(steps=22).press("run_start").until("finished")
     trained.run.thin_weights(2)
-    trained.go("explore").stand(13)  # the snapshots are 0, 11 and 22
+    trained.go("explore").go_to_step(13)  # the snapshots are 0, 11 and 22
     data = offered["export_weights"]["data"]()
     header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
     assert header["__metadata__"]["step"] == "11"
@@ -105,7 +105,7 @@ def test_a_file_shows_the_step_on_the_screen_when_its_button_is_pressed(trained,
     """A choice in the player redraws only the player; the menu is redrawn only with the whole page."""
     button = offered["export_json"]["data"]
     assert json.loads(button())["step"] == 22
-    trained.stand(5)
+    trained.go_to_step(5)
     assert json.loads(button())["step"] == 5
 
 
@@ -141,7 +141,7 @@ def test_a_word_that_has_not_been_recorded_yet_names_no_file(trained, offered, m
 
 def test_a_word_added_late_can_be_exported_at_any_step(trained, offered):
     frames = trained.run.view.frames
-    trained.set("own_word", "owl").once(lambda: trained.run.view.frames.steps_of("owl") == frames.steps)
+    trained.set("own_word", "owl").wait_until(lambda: trained.run.view.frames.steps_of("owl") == frames.steps)
     trained.choose(word="owl", step=3)  # owl was not tracked yet at step 3
     assert json.loads(offered["export_json"]["data"]())["probes"][-1]["word"] == "owl"
     assert offered["export_gif"]["file_name"] == "headlight-seed7-owl.gif"

@@ -5,13 +5,13 @@ import pytest
 from pages.settings.expected import expected
 from pages.settings.presets import PRESETS
 from transformer.runs import calibration
-from transformer.runs.calibration import BESIDE, Speed, work_of
+from transformer.runs.calibration import OVERHEAD, Speed, work_of
 
 DEFAULT = PRESETS["Reverse words"].config
 
 
 def machine(monkeypatch, step_seconds, devices=("auto", "cpu")):
-    """Simulate a machine with this time per step of the default preset and with free matrix products."""
+    """Simulate a machine with this time per step of the default preset, none of it for matrix products."""
     speed = Speed(threads=1, slowness=step_seconds / work_of(DEFAULT).small, product=0.0, devices=devices)
     monkeypatch.setattr(calibration, "_speed", speed)
 
@@ -33,7 +33,7 @@ def test_the_expected_time_is_that_of_the_steps_on_this_machine(monkeypatch, cha
     assert expected(config) == (said, False)
     steps = 225 if "99%" in said else config.train.steps
     number = float(said.split()[1])
-    assert number == pytest.approx(BESIDE * steps * step_seconds, abs=2.5) or number == 1
+    assert number == pytest.approx(OVERHEAD * steps * step_seconds, abs=2.5) or number == 1
 
 
 @pytest.mark.parametrize(
@@ -80,4 +80,4 @@ def test_the_number_of_threads_is_shown_and_can_be_chosen(visit, monkeypatch):
     assert box.value is None
     assert box.proto.placeholder == "1, measured"
     visitor.set("threads", 2)
-    visitor.press("run_start").once(lambda: visitor.run.view.threads == 2)
+    visitor.press("run_start").wait_until(lambda: visitor.run.view.threads == 2)

@@ -24,9 +24,9 @@ def test_choosing_a_recipe_fills_in_its_sizes_and_builds_its_architecture(visit,
     assert {key: visitor.value(key) for key in values_of(recipe.small)} == values_of(recipe.small)
     assert visitor.run.config == recipe.small
     assert visitor.says(recipe.source)
-    visitor.once(lambda: visitor.run.view.frame is not None)
+    visitor.wait_until(lambda: visitor.run.view.frame is not None)
     assert recipe.look_for in visitor.headline
-    # At the visitor's own sizes the rest of the architecture stays the recipe's.
+    # With other sizes, the rest of the architecture is still that of the recipe.
     visitor.fill({"width": 16, "heads": 2})
     model = visitor.run.config.model
     assert (model.d_model, model.n_heads, model.d_ff) == (
@@ -49,7 +49,7 @@ def test_every_recipe_starts_with_all_of_its_settings(name, published):
 @pytest.mark.parametrize("topology", ["encoder-only", "decoder-only"])
 def test_choosing_a_topology_shows_its_one_kind_of_attention(visit, topology):
     visitor = visit().set("topology", topology)
-    visitor.once(lambda: visitor.run.view.frame is not None)
+    visitor.wait_until(lambda: visitor.run.view.frame is not None)
     assert visitor.run.config == OWN[topology]
     assert look_for(OWN[topology]) in visitor.headline
     assert (visitor.player["first"]["kind"],) == KINDS_OF[topology]
@@ -97,7 +97,7 @@ def test_the_parameters_of_a_large_model_are_counted_but_it_is_not_built_before_
 def test_the_published_size_comes_with_the_published_training(visit):
     visitor = visit({}).set("recipe", "etienne").set("as_published", True)
     config, published = visitor.run.config, RECIPES["etienne"].published
-    # The goals are those of a list, so the whole training is compared.
+    # Every published goal is a choice of the list, so the whole training can be compared.
     assert config.model == published.model.__class__(
         **{**published.model.to_dict(), "dropout_on": published.model.dropout_on, "src_vocab_size": 128}
     )

@@ -138,7 +138,7 @@ def test_a_preset_fills_in_its_settings_and_shows_its_model(visit, name):
     visitor = visit(seed=5)
     if name == "Reverse words":
         visitor.set("preset", "One head")
-    visitor.set("preset", name).once(lambda: visitor.run.ready.is_set())
+    visitor.set("preset", name).wait_until(lambda: visitor.run.ready.is_set())
     assert shown(visitor) == of(PRESETS[name].config)
     recipe = "default" if name == "Reverse words" else name
     assert visitor.run.config.to_dict() == PRESETS[name].config.with_changes(recipe=recipe).to_dict()
@@ -176,13 +176,13 @@ def test_reset_restores_the_settings_of_the_chosen_preset(visit):
 
 def test_an_edited_setting_gives_a_new_untrained_model_with_the_same_words(visit):
     visitor = visit().set("own_word", "zebra")
-    visitor.once(lambda: visitor.run.view.frame.probes[-1].text == "zebra")
+    visitor.wait_until(lambda: visitor.run.view.frame.words[-1].text == "zebra")
     before = visitor.run
     visitor.set("seed", 1)
     assert visitor.run is not before
     assert visitor.run.config.seed == 1
     assert [q.text for q in visitor.run.questions] == [q.text for q in before.questions]
     assert visitor.value("word") == "zebra"
-    before.join()  # the replaced model has ended
-    visitor.set("letters", 3)  # zebra has 5 letters; up to 6 may be asked
+    before.join()  # the thread of the replaced model has ended
+    visitor.set("letters", 3)  # zebra has 5 letters; up to 2 * 3 may be asked
     assert [q.text for q in visitor.run.questions] == ["banana", "kayak", "cat", "zebra"]

@@ -9,7 +9,7 @@ import pytest
 
 from pages.settings.presets import OF_TASK, PRESETS
 from transformer.config import TASKS
-from transformer.fitting import FITTING
+from transformer.fitting import TASK_SETTINGS
 from transformer.tasks import PATTERNS, corpus_of
 from transformer.tasks.about import ABOUT
 
@@ -18,7 +18,7 @@ FEW = {"layers_encoder": 1, "layers_decoder": 1, "heads": 2, "width": 8, "steps"
 
 @pytest.fixture
 def watch(visit):
-    """Open the Watch page on a task, with a model that trains in a moment."""
+    """Open the Watch page on a task, with a model that trains quickly."""
 
     def on(task, **more):
         return visit({"task": task, "preset": OF_TASK[task], "device": "cpu", **FEW} | more)
@@ -32,11 +32,11 @@ def test_choosing_a_task_fills_in_fitting_settings_and_shows_what_to_look_for(vi
     config = PRESETS[OF_TASK[task]].config
     assert visitor.run.config == config
     assert visitor.value("preset") == OF_TASK[task]
-    for name, value in FITTING[task].items():
+    for name, value in TASK_SETTINGS[task].items():
         assert value in (getattr(config.model, name, None), getattr(config.train, name, None))
-    visitor.once(lambda: visitor.run.view.frame is not None)
+    visitor.wait_until(lambda: visitor.run.view.frame is not None)
     assert PRESETS[OF_TASK[task]].look_for in visitor.headline
-    assert [probe.text for probe in visitor.run.view.frame.probes] == list(corpus_of(config.train).probes())
+    assert [probe.text for probe in visitor.run.view.frame.words] == list(corpus_of(config.train).words())
 
 
 def test_a_task_has_its_full_name_in_the_list_and_its_short_name_in_the_link(visit):
@@ -54,7 +54,7 @@ def test_a_task_has_its_full_name_in_the_list_and_its_short_name_in_the_link(vis
 def test_a_task_trains_and_its_tokens_label_the_axes(watch, task):
     visitor = watch(task).press("run_start").until("finished")
     run, drawn = visitor.run, visitor.go("explore").drawn("explore_map_figure")
-    probe = run.view.frame.probes[0]
+    probe = run.view.frame.words[0]
     assert run.view.step == 3
     assert tuple(run.task.src_tokenizer.encode([probe.text])[0]) == tuple(
         run.task.src_tokenizer.id_of(token) for token in probe.src_tokens
@@ -66,8 +66,8 @@ def test_a_task_trains_and_its_tokens_label_the_axes(watch, task):
 
 def test_a_typed_sentence_is_tracked_and_an_unknown_word_is_named(watch):
     visitor = watch("en-fr").set("own_word", "The old CAT sees the star").press("add_word")
-    visitor.once(lambda: len(visitor.run.view.frame.probes) == 6)
-    probe = visitor.run.view.frame.probes[-1]
+    visitor.wait_until(lambda: len(visitor.run.view.frame.words) == 6)
+    probe = visitor.run.view.frame.words[-1]
     assert (probe.text, probe.answer) == ("the old cat sees the star", "le vieux chat voit l'étoile")
     visitor.set("own_word", "the zebra sleeps").press("add_word")
     assert any("zebra" in error for error in visitor.errors)
@@ -75,8 +75,8 @@ def test_a_typed_sentence_is_tracked_and_an_unknown_word_is_named(watch):
 
 def test_a_sentence_outside_the_grammar_is_free_running_and_ask_shows_no_right_answer(watch):
     visitor = watch("en-fr").set("own_word", "cat the sees").press("add_word")
-    visitor.once(lambda: len(visitor.run.view.frame.probes) == 6)
-    probe = visitor.run.view.frame.probes[-1]
+    visitor.wait_until(lambda: len(visitor.run.view.frame.words) == 6)
+    probe = visitor.run.view.frame.words[-1]
     assert probe.answer is None
     assert not probe.right
     visitor.go("explore").fill({"explore_text": "cat the sees", "explore_input": "forced"})
@@ -120,14 +120,14 @@ def test_a_task_whose_answers_have_another_length_is_refused_by_an_encoder_only_
 
 def test_another_tokenizer_splits_the_same_sentence_differently(watch):
     visitor = watch("en-fr")
-    words = visitor.run.view.frame.probes[0].src_tokens
+    words = visitor.run.view.frame.words[0].src_tokens
     visitor.set("tokenizer_kind", "characters")
-    visitor.once(lambda: visitor.run.view.frame is not None)
-    letters = visitor.run.view.frame.probes[0].src_tokens
+    visitor.wait_until(lambda: visitor.run.view.frame is not None)
+    letters = visitor.run.view.frame.words[0].src_tokens
     assert "".join(letters[1:-1]).replace("␣", " ") == " ".join(words[1:-1])
 
 
 def test_a_tracked_word_of_one_task_is_not_kept_for_another(watch):
     visitor = watch("reverse").set("own_word", "zebra").press("add_word")
-    visitor.set("task", "en-fr").once(lambda: visitor.run.view.frame is not None)
+    visitor.set("task", "en-fr").wait_until(lambda: visitor.run.view.frame is not None)
     assert "zebra" not in [question.text for question in visitor.run.questions]

@@ -39,7 +39,7 @@ LABELLED = (
 
 
 def strings(value):
-    """Yield the texts in plain data that are drawn, without keys and the names under which a zoom is kept."""
+    """Yield the drawn texts in plain data: no keys, and no `uirevision`, under which Plotly keeps a zoom."""
     if isinstance(value, str) and value.startswith('{"data"'):
         yield from strings(json.loads(value))
     elif isinstance(value, str):
@@ -92,7 +92,7 @@ def trained(visit):
 
 def test_watch_reads_no_markup_in_a_word(trained):
     trained.set("own_word", f"the {SIGNS} sees nobody")  # its answer is not known
-    trained.once(lambda: trained.run.view.frames[-1].probes[-1].text.endswith("nobody"))
+    trained.wait_until(lambda: trained.run.view.frames[-1].words[-1].text.endswith("nobody"))
     found, shown = found_on(trained)
     assert found == []
     assert shown > 0
@@ -127,7 +127,7 @@ def test_a_token_that_a_visitor_blocks_is_not_read_as_markup(trained):
     found, shown = found_on(trained.look())
     assert found == []
     assert shown > 2
-    trained.press("intervene_run").once(lambda: trained.run.view.interventions.blocked == (block,))
+    trained.press("intervene_run").wait_until(lambda: trained.run.view.interventions.blocked == (block,))
     assert trained.look().says("Active in the run: ")
     assert found_on(trained)[0] == []
 

@@ -97,7 +97,7 @@ def test_the_kind_of_attention_is_kept_from_page_to_page(trained):
     assert trained.go("explore").player["first"]["kind"] == "cross"
     trained.go("train").choose(kind="encoder").go("explore")
     assert trained.link["kind"] == "encoder"
-    trained.choose(kind="decoder", pinned=["decoder.1.self", 2], picked=True)  # in the map of the model
+    trained.choose(kind="decoder", pinned=["decoder.1.self", 2], picked=True)  # in the picture of the model
     assert (trained.link["kind"], trained.link["head"]) == ("decoder", "decoder.1.self.3")
     assert "decoder 2 · head 3" in trained.drawn("explore_map_figure").changing["title.text"]
     assert trained.go("train").player["first"]["kind"] == "decoder"
@@ -132,8 +132,8 @@ def test_an_asked_word_becomes_a_tracked_word_of_the_run(trained):
     guest.set("explore_text", "apple").set("explore_text", "für")
     assert len(guest.errors) == 1  # the link's word does not replace the typed word
     assert columns(guest, "explore_map_figure") == "apple"
-    assert columns(trained.look(), "explore_map_figure") == "zebra"  # a guest changes no other page
-    trained.once(lambda: trained.run.view.frame.row_of("zebra") > 0).go("train")
+    assert columns(trained.look(), "explore_map_figure") == "zebra"  # a guest changes no page of the owner
+    trained.wait_until(lambda: trained.run.view.frame.row_of("zebra") > 0).go("train")
     assert trained.player["first"]["word"] == "zebra"
     assert trained.link["word"] == "zebra"
     assert columns(trained.choose(word="cat").go("explore"), "explore_map_figure") == "cat"
@@ -197,13 +197,13 @@ def test_ask_shows_the_clearest_head_of_the_chosen_step_and_not_of_the_newest(vi
     measured = run.view.frames.measurements
     changed = [replace(one, clearest=newest if one.step == 10 else old) for one in measured]
     run._published.publish(frames=run.view.frames.extended(changed))
-    trained.stand(4).go("explore")
+    trained.go_to_step(4).go("explore")
     assert "decoder 1 · head 1" in trained.drawn("explore_map_figure").changing["title.text"]
     trained.tab("Break")
     assert "decoder 1 · head 1" in trained.drawn("break_before_figure").changing["title.text"]
     trained.press("ablate_others")
     assert trained.value("ablate_heads") == [f"dec 1 cross · head {head}" for head in (2, 3, 4)]
-    trained.stand(None)
+    trained.go_to_step(None)
     assert "decoder 2 · head 4" in trained.drawn("break_before_figure").changing["title.text"]
 
 

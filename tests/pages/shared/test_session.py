@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 import streamlit as st
 
-from pages.controls.words import holding
-from pages.shared.session import ask, sent_value, session, take
+from pages.controls.words import remember_boxes
+from pages.shared.session import request, sent_value, session, take_requests
 
 
 @pytest.fixture(autouse=True)
@@ -33,31 +33,31 @@ def test_an_entry_starts_with_its_default_or_the_value_in_the_link_and_keeps_lat
 def test_requests_are_taken_once_and_the_newest_last(state):
     session.problem = "of the command before"
     for what, value in (("pause", None), ("add_word", "cat"), ("resume", None), ("pause", None)):
-        ask(what, value)
+        request(what, value)
     assert session.problem is None
-    assert [what for what, _ in take("pause", "resume", "stop")] == ["resume", "pause"]
-    assert list(take("pause", "resume", "stop")) == []
-    assert list(take("add_word")) == [("add_word", "cat")]
+    assert [what for what, _ in take_requests("pause", "resume", "stop")] == ["resume", "pause"]
+    assert list(take_requests("pause", "resume", "stop")) == []
+    assert list(take_requests("add_word")) == [("add_word", "cat")]
 
 
 def test_a_rerun_of_a_fragment_restores_the_word_box_and_keeps_the_press_of_a_button(state):
     """A browser that lags behind fills the word box again, and a button may be pressed meanwhile."""
-    hold = holding()
+    restore = remember_boxes()
     state["own_word"] = "typed before"
-    ask("pause")
-    ask("add_word", "typed before")
-    hold()
+    request("pause")
+    request("add_word", "typed before")
+    restore()
     assert state["own_word"] is None
-    assert list(take("pause", "add_word")) == [("pause", None)]
+    assert list(take_requests("pause", "add_word")) == [("pause", None)]
 
 
 def test_a_request_is_kept_if_the_script_is_interrupted_before_it_is_carried_out():
-    ask("pause")
-    broken_off = take("pause")
+    request("pause")
+    broken_off = take_requests("pause")
     assert next(broken_off) == ("pause", None)
     broken_off.close()
-    assert list(take("pause")) == [("pause", None)]
-    assert list(take("pause")) == []
+    assert list(take_requests("pause")) == [("pause", None)]
+    assert list(take_requests("pause")) == []
 
 
 def test_a_component_of_a_page_that_was_left_has_no_sent_value(state):

@@ -61,7 +61,7 @@ def test_a_forged_choice_changes_nothing(trained, page):
     trained.go(page).choose(step=3)
     before = trained.player["first"]
     for forged in FORGED:
-        trained.tell(before | forged if isinstance(forged, dict) else forged)
+        trained.send_choice(before | forged if isinstance(forged, dict) else forged)
         assert trained.player["first"] == before, forged
         assert trained.errors == []
     assert trained.look().player["first"] == before
@@ -84,23 +84,23 @@ def test_a_click_on_a_cell_that_does_not_exist_opens_nothing(trained):
 
 @pytest.mark.parametrize("page", ["explore", "masks", "anatomy"])
 def test_a_page_with_figures_made_on_the_server_shows_the_chosen_step_and_names_it(trained, page):
-    trained.stand(15).go(page)
+    trained.go_to_step(15).go(page)
     for at in (15, 4, 24):
-        trained.stand(at)
+        trained.go_to_step(at)
         assert step(trained) == trained.player["answers"] == at
         assert trained.link["step"] == str(at)
         if page == "explore":
             assert trained.drawn("explore_map_figure").step == at
             assert trained.says(f"step **{at}**")
         assert trained.news["newest"] == 25
-    trained.stand(None)
+    trained.go_to_step(None)
     assert step(trained) is None
     assert "step" not in trained.link
     assert trained.player["answers"] == 25
 
 
 def test_the_same_step_can_be_chosen_again_after_live(trained):
-    trained.go("explore").stand(5).stand(None).stand(5)
+    trained.go("explore").go_to_step(5).go_to_step(None).go_to_step(5)
     assert step(trained) == trained.player["answers"] == 5
 
 
@@ -108,12 +108,12 @@ def test_a_page_is_drawn_again_when_a_newer_step_is_requested(visit, slow):
     visitor = visit(slow).set("step_size", 3).step().go("explore")
     assert visitor.player["answers"] == 3
     visitor.run.advance(2).result(30)
-    visitor.once(lambda: visitor.run.view.step == 5).choose()
+    visitor.wait_until(lambda: visitor.run.view.step == 5).choose()
     assert visitor.player["answers"] == visitor.drawn("explore_map_figure").step == 5
 
 
 def test_playback_on_ask_shows_each_step_and_does_not_change_the_link(trained):
-    trained.go("explore").stand(4)
+    trained.go("explore").go_to_step(4)
     for at in (5, 6, 7):
         trained.choose(step=at, playing=True)
         assert trained.player["answers"] == at
@@ -122,12 +122,12 @@ def test_playback_on_ask_shows_each_step_and_does_not_change_the_link(trained):
 
 
 def test_a_link_shows_the_same_step_to_every_visitor(visit):
-    trained = visit(LONG, pace="20 steps/s").press("run_start").until("training").stand(3)
+    trained = visit(LONG, pace="20 steps/s").press("run_start").until("training").go_to_step(3)
     guest = trained.__class__(trained.link, {})
     assert guest.run is trained.run
     assert chosen(guest, "step", "follow") == (3, False)
     before = trained.run.view.step
-    trained.once(lambda: trained.run.view.step >= before + 5)
+    trained.wait_until(lambda: trained.run.view.step >= before + 5)
     assert step(trained) == step(guest.look()) == 3  # a past step stays on the screen
 
 
@@ -143,28 +143,28 @@ def test_a_nearer_snapshot_added_later_changes_no_answer_about_a_past_step(visit
     visitor = visit(LONG).set("step_size", 8).step()
     run = visitor.run
     run._published.note(snapshots=run.view.snapshots[:6])  # the newest snapshots are not published yet
-    visitor.go("explore").stand(8)
+    visitor.go("explore").go_to_step(8)
     before = visitor.drawn("explore_map_figure").arrays["0.z"]
     assert visitor.says("Step 8 has no snapshot: the model of step **5** answers.")
     run.advance(4).result(10)
-    visitor.once(lambda: run.view.step == run.view.snapshots[-1].step == 12)
+    visitor.wait_until(lambda: run.view.step == run.view.snapshots[-1].step == 12)
     assert visitor.says("Step 8 has no snapshot: the model of step **5** answers.")
     np.testing.assert_array_equal(visitor.drawn("explore_map_figure").arrays["0.z"], before)
-    visitor.stand(None).stand(8)
+    visitor.go_to_step(None).go_to_step(8)
     assert visitor.says("The model of step **8** answers.")
 
 
 def test_another_run_is_shown_at_its_newest_step(visit):
     visitor = visit(steps=25).press("run_start").until("finished")
     first = visitor.run
-    visitor.stand(10).set("seed", 5).press("run_start").once(lambda: visitor.run is not first)
+    visitor.go_to_step(10).set("seed", 5).press("run_start").wait_until(lambda: visitor.run is not first)
     visitor.until("finished")
     assert step(visitor) is None
-    visitor.stand(4).press(f"show_{first.id}")
+    visitor.go_to_step(4).press(f"show_{first.id}")
     assert visitor.run is first
     assert step(visitor) is None
     assert "step" not in visitor.link
-    visitor.stand(4)  # the same step as was last chosen in the other run
+    visitor.go_to_step(4)  # the same step as was last chosen in the other run
     assert step(visitor) == 4
 
 
@@ -183,11 +183,11 @@ def test_the_step_in_a_link_to_a_missing_run_is_dropped(visit):
 def test_looking_back_asking_and_playing_do_not_change_the_losses(visit, trained_alone):
     visitor = visit(LONG, pace="20 steps/s").press("run_start").until("training")
     run = visitor.run
-    visitor.once(lambda: run.view.step >= 5).stand(3)
+    visitor.wait_until(lambda: run.view.step >= 5).go_to_step(3)
     visitor.go("explore").set("explore_text", "zebra").press("explore_next").set("explore_input", "free")
     visitor.choose(step=4, playing=True).tab("Break").set("ablate_heads", ["dec 1 cross · head 1"])
-    visitor.press("block_add").tab("Measure").stand(5).stand(None)
-    visitor.go("masks").stand(2).go("train").press("run_stop").until("stopped")
+    visitor.press("block_add").tab("Measure").go_to_step(5).go_to_step(None)
+    visitor.go("masks").go_to_step(2).go("train").press("run_stop").until("stopped")
     assert REGISTRY.listed() == [run]
     losses = run.view.metrics.column("loss").tolist()
     assert len(losses) == run.view.step >= 5

@@ -1,4 +1,4 @@
-"""Settings that differ from a run's are named in plain words."""
+"""Settings that differ from those of a run are named in plain words."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_runs_are_labelled_by_the_settings_in_which_they_differ():
         {"width 64", "causal mask off", "seed 3"},
         {"width 32", "causal mask on", "seed 0"},
     ]
-    other = first.with_changes(task="zh-en", dropout=0.2)  # their labels name the tasks already
+    other = first.with_changes(task="zh-en", dropout=0.2)  # the task is left out: the name of a run gives it
     assert distinguishing_labels([first, other]) == ["dropout 0", "dropout 0.2"]
 
 

@@ -52,7 +52,7 @@ def killed(until, tmp_path):
     return leave
 
 
-def to(run, step):
+def advance_to(run, step):
     """Advance a run to this step and wait until it stands still."""
     if step > run.view.step:
         run.advance(step - run.view.step).result(30)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import facts_of
-from tests.runs.resuming.conftest import finish, to
+from tests.runs.resuming.conftest import advance_to, finish
 from transformer.runs.run_recording import RunRecording
 from transformer.storage.arrays import as_bytes, read_arrays, read_facts
 from transformer.storage.claim import WRITER
@@ -25,15 +25,15 @@ def test_frames_that_a_killed_process_wrote_beyond_its_saved_step_are_not_part_o
     tiny, kept, go_on, killed, tmp_path, left
 ):
     run = kept(tiny(steps=40, evaluate_every=40))
-    to(run, 8)
+    advance_to(run, 8)
     folder = killed(run)
-    to(run, 12)
+    advance_to(run, 12)
     run.close()
     run.join()
     whole = (tmp_path / "run" / "frames.bin").read_bytes()
     (folder / "frames.bin").write_bytes(whole if left.startswith("more") else whole[: len(whole) // 2])
     again = go_on(folder)
-    to(again, 10)
+    advance_to(again, 10)
     again.close()
     again.join()
     frames = read_run(folder).view.frames
@@ -46,7 +46,7 @@ def test_the_missing_past_of_a_word_is_developed_after_the_run_is_resumed(
     tiny, kept, go_on, killed, until, monkeypatch
 ):
     run = kept(tiny(steps=40, evaluate_every=40))
-    to(run, 6)
+    advance_to(run, 6)
     with monkeypatch.context() as patched:
         patched.setattr(RunRecording, "owes_a_past", False)
         run.add_word("sheep")
@@ -93,7 +93,7 @@ def test_a_damaged_training_is_reported_its_past_is_shown_and_its_folder_stays_u
 ):
     change, told = DAMAGE[damage]
     run = kept(tiny(steps=10))
-    to(run, 5)
+    advance_to(run, 5)
     folder = killed(run)
     change(folder)
     before = contents(folder)
@@ -113,7 +113,7 @@ def test_a_damaged_training_is_reported_its_past_is_shown_and_its_folder_stays_u
 def test_a_run_without_its_frames_and_weights_goes_on_and_can_be_stopped(tiny, kept, go_on, killed, losses):
     """A user may delete these files to free space on the disk."""
     run = kept(tiny(steps=10, evaluate_every=100))
-    to(run, 5)
+    advance_to(run, 5)
     folder = killed(run)
     for name in ("frames.bin", "weights.bin"):
         (folder / name).unlink()

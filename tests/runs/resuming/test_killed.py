@@ -1,4 +1,4 @@
-"""A process that is killed at any moment leaves a complete run to resume, and loses about a second."""
+"""A process that is killed at any time leaves a complete run to resume, and loses about a second."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 from tests.conftest import facts_of
-from tests.runs.resuming.conftest import finish, numbers, to
+from tests.runs.resuming.conftest import advance_to, finish, numbers
 from transformer.errors import InputError
 from transformer.storage import archive as module
 from transformer.storage.archive import Archive
@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[3]
 
 
 class Witness:
-    """Copies a folder before a file in it is replaced or removed: all states that a kill could leave."""
+    """Copy a folder before a file in it is replaced or removed: all states that a kill could leave."""
 
     def __init__(self, folder, into):
         self.folder, self._into = folder, into
@@ -55,12 +55,12 @@ def witness(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_process_killed_at_any_moment_leaves_a_complete_run(tiny, kept, go_on, witness, until, monkeypatch):
+def test_a_process_killed_at_any_time_leaves_a_complete_run(tiny, kept, go_on, witness, until, monkeypatch):
     monkeypatch.setattr("transformer.runs.run_recording.MEMORY_LIMIT", 60_000)  # to thin out frames
     monkeypatch.setattr("transformer.recording.frames.DENSE", 2)
     run = kept(tiny(steps=9, evaluate_every=1))
     for step in range(9):
-        to(run, step)
+        advance_to(run, step)
         until(lambda: run.kept, 60)  # each step is in the folder once, even on a slow disk
     finish(run)
     run.close()
@@ -93,7 +93,7 @@ def test_a_process_killed_at_any_moment_leaves_a_complete_run(tiny, kept, go_on,
 
 def test_partial_files_of_a_killed_process_are_removed(tiny, kept, go_on, killed):
     run = kept(tiny(steps=10))
-    to(run, 5)
+    advance_to(run, 5)
     folder = killed(run)
     for name in ("frames.bin", "weights.bin", "training.safetensors", "run.json"):
         (folder / f"{name}.partial").write_bytes(b"half")
@@ -108,7 +108,7 @@ def test_partial_files_of_a_killed_process_are_removed(tiny, kept, go_on, killed
 def process():
     """Start processes that react to Ctrl-C even if the tests run in the background; kill them at the end.
 
-    Processes that a shell starts in the background ignore it, and so do their child processes.
+    Processes that a shell starts in the background ignore Ctrl-C, and so do their child processes.
     """
     begun, before = [], signal.signal(signal.SIGINT, signal.default_int_handler)
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
@@ -135,7 +135,7 @@ def config_file(tiny, tmp_path):
     return written
 
 
-def stands_at(folder):
+def saved_step(folder):
     return facts_of(folder)["step"] if (folder / "run.json").exists() else -1
 
 
@@ -143,12 +143,12 @@ ENDLESS = {"steps": 1_000_000, "dropout": 0.1, "evaluate_every": 100_000, "sched
 
 
 @pytest.mark.parametrize("kills", [1, pytest.param(20, marks=[pytest.mark.slow, pytest.mark.timeout(1200)])])
-def test_a_process_killed_at_random_moments_learns_the_same_and_loses_about_a_second(
+def test_a_process_killed_at_random_times_learns_the_same_and_loses_about_a_second(
     process, config_file, until, losses, tiny, tmp_path, kills
 ):
     chance, folder = random.Random(os.urandom(4).hex()), tmp_path / "run"
     one = process("--config", config_file(**ENDLESS), "--out", folder)
-    until(lambda: stands_at(folder) > 0, seconds=60)
+    until(lambda: saved_step(folder) > 0, seconds=60)
     stood, behind = [], []
     for _ in range(kills):
         time.sleep(chance.uniform(0.0, 1.5))
@@ -158,7 +158,7 @@ def test_a_process_killed_at_random_moments_learns_the_same_and_loses_about_a_se
         assert facts_of(folder)["state"] == "training"
         stood.append(read_run(folder).view.step)
         one = process("--resume", folder, "--json")
-        until(lambda: stands_at(folder) > stood[-1], seconds=60)
+        until(lambda: saved_step(folder) > stood[-1], seconds=60)
     assert stood == sorted(stood)
     assert max(behind) < 3.0  # a second, plus the time of saving and a margin for busy machines
     one.send_signal(signal.SIGINT)
@@ -179,7 +179,7 @@ def test_resuming_a_run_is_refused_until_its_current_writer_releases_the_folder(
     run = kept(tiny(steps=100_000, evaluate_every=100_000))
     run.start()
     folder = tmp_path / "run"
-    until(lambda: stands_at(folder) > 0)
+    until(lambda: saved_step(folder) > 0)
     with pytest.raises(InputError, match="^Another process is training the run in "):
         Archive(folder, resumed=True)
     with pytest.raises(InputError, match="is not empty; choose a new one"):
@@ -195,7 +195,7 @@ def test_a_folder_can_be_read_at_any_time_while_it_is_written(tiny, kept, until,
     monkeypatch.setattr(module, "KEEPING_SHARE", 1e9)
     run = kept(tiny(steps=100_000, evaluate_every=3))
     run.start()
-    until(lambda: stands_at(tmp_path / "run") > 0)
+    until(lambda: saved_step(tmp_path / "run") > 0)
     steps = []
     began = time.monotonic()
     while time.monotonic() < began + 2.0 or (len(set(steps)) <= 3 and time.monotonic() < began + 60.0):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import facts_of
-from tests.runs.resuming.conftest import finish, numbers, to
+from tests.runs.resuming.conftest import advance_to, finish, numbers
 from transformer.errors import InputError
 from transformer.fitting import with_task
 from transformer.interventions import Block, Interventions
@@ -20,18 +20,18 @@ from transformer.runs.run import Run
 from transformer.storage.archive import Archive
 from transformer.storage.arrays import read_facts
 from transformer.tasks.pairs import store as store_of_pairs
-from transformer.tasks.pairs.caps import Caps, capped
+from transformer.tasks.pairs.caps import Caps, select_pairs
 from transformer.tasks.pairs.own import OwnPairs
 from transformer.tasks.pairs.reading import Reading
-from transformer.tasks.pairs.store import keep
+from transformer.tasks.pairs.store import intern_pairs
 
 
 def same_frame(ours, theirs):
     """Assert that two frames are equal; maps may differ by rounding, since their batches differ."""
-    for name in ("step", "loss", "probes", "axes", "evaluation", "interventions", "clearest"):
+    for name in ("step", "loss", "words", "axes", "evaluation", "interventions", "clearest"):
         assert getattr(ours, name) == getattr(theirs, name), name
     assert ours.measurement.step == theirs.measurement.step
-    for row, site in product(range(len(ours.probes)), ours.axes):
+    for row, site in product(range(len(ours.words)), ours.axes):
         np.testing.assert_allclose(ours.map(row, site), theirs.map(row, site), atol=4e-5, equal_nan=True)
 
 
@@ -39,7 +39,7 @@ def take(run, changes, last):
     """Advance a run to the last step, and make each change at its step."""
     for step in sorted({*changes, last}):
         if run.view.step < step <= last:
-            to(run, step)
+            advance_to(run, step)
             if step in changes:
                 changes[step](run).result(30)
 
@@ -132,13 +132,13 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tiny, kept, go_on, killed, tm
 
 def test_a_killed_continuation_is_resumed_with_its_own_plan(tiny, kept, go_on, killed):
     run = kept(tiny(dropout=0.1, goal=0.9))
-    to(run, 8)
+    advance_to(run, 8)
     assert run.view.state == "finished"
     run.set_pace(1.0)
     run.continue_for(6, 0.02).result(30)
     run.pause().result(30)
     run.set_pace(None)
-    to(run, 11)
+    advance_to(run, 11)
     folder = killed(run)
     whole = finish(run)
     view = finish(go_on(folder))
@@ -154,17 +154,17 @@ def test_own_pairs_with_word_tokenizers_are_restored_from_the_folder_alone(
     tiny, kept, go_on, killed, monkeypatch
 ):
     pairs = tuple((f"look at the {i} cats", f"regarde les {i} chats") for i in range(120))
-    own = keep(OwnPairs(capped(Reading(pairs, "TSV, 2 columns"), Caps())))
+    own = intern_pairs(OwnPairs(select_pairs(Reading(pairs, "TSV, 2 columns"), Caps())))
     config = with_task(tiny(n_heads=4), "pairs").with_changes(
         pairs=own.digest, tokenizer="words", d_model=12, n_heads=3, steps=10, evaluate_every=5, dropout=0.1
     )
     run = kept(config)
-    to(run, 5)
+    advance_to(run, 5)
     folder = killed(run)
     whole = finish(run)
     monkeypatch.setattr(store_of_pairs, "_PAIRS", WeakValueDictionary())  # as in another process
     with pytest.raises(InputError, match="no longer on this server"):
-        store_of_pairs.kept(own.digest)
+        store_of_pairs.pairs_of(own.digest)
     view = finish(go_on(folder))
     assert numbers(view) == numbers(whole)
     same_frame(view.frames[-1], whole.frames[-1])
@@ -172,21 +172,21 @@ def test_own_pairs_with_word_tokenizers_are_restored_from_the_folder_alone(
 
 def test_added_words_the_name_and_the_pace_are_restored(tiny, kept, go_on, killed):
     run = kept(tiny(steps=100_000))
-    to(run, 2)
+    advance_to(run, 2)
     run.add_word("sheep")
     run.set_pace(20.0)
     run.rename("my <b>flock</b>")
     run.drop_word("cat")
-    to(run, 4)
+    advance_to(run, 4)
     again = go_on(killed(run))
     assert again.ready.wait(30)
     assert again.view.name == "my <b>flock</b>"
     assert again.view.pace == 20.0
     assert [question.text for question in again.questions] == ["kayak", "sheep"]
-    to(again, 5)
+    advance_to(again, 5)
     again.add_word("ox")
     again.stop().result(30)
-    assert [probe.text for probe in again.view.frame.probes] == ["kayak", "sheep", "ox"]
+    assert [probe.text for probe in again.view.frame.words] == ["kayak", "sheep", "ox"]
 
 
 EVENTFUL = {"n_encoder_layers": 1, "n_decoder_layers": 1, "n_heads": 2, "d_model": 32, "d_ff": 40} | {
@@ -205,7 +205,7 @@ def eventful(tiny_run, tmp_path_factory):
     folder = tmp_path_factory.mktemp("eventful")
     run = Run(tiny_run.with_changes(**EVENTFUL), archive=Archive(folder / "run"))
     for step in (35, 45, 105):
-        to(run, step)
+        advance_to(run, step)
         end = time.monotonic() + 20
         while facts_of(folder / "run")["step"] < step or not run.kept:
             assert time.monotonic() < end

@@ -1,4 +1,4 @@
-"""The operations of every grammar, on one of nine words: draw, recognise, hold out, read."""
+"""The operations of every grammar, tested on one with nine words: draw, recognise, hold out, read."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from transformer.errors import InputError
 from transformer.tasks import corpus as corpus_module
 from transformer.tasks.corpus import held_out_by_hash
+from transformer.tasks.grammars.derivation import Drawing, drawn, parse, source_vocabulary
 from transformer.tasks.grammars.grammar import Grammar, checked
-from transformer.tasks.grammars.telling import Drawing, drawn, heard, recognised
 from transformer.tasks.writing import Writing
 
 PLAIN = Writing()
@@ -20,57 +20,57 @@ COLOURS = {"red": "rouge", "blue": "bleue", "green": "verte"}
 THINGS = ("car", "key", "star", "house", "apple", "school")
 
 
-def colours(telling):
+def colours(derivation):
     """Sentences such as "car" and "red car": an optional colour and a thing."""
-    telling.pattern, _ = telling.pick(("plain", "coloured", "coloured"))
-    if telling.pattern == "plain":
-        thing, at = telling.pick(THINGS, str)
-        telling.write(f"la {thing}", at)
+    derivation.pattern, _ = derivation.pick(("plain", "coloured", "coloured"))
+    if derivation.pattern == "plain":
+        thing, at = derivation.pick(THINGS, str)
+        derivation.write(f"la {thing}", at)
         return
-    colour, colour_at = telling.pick(tuple(COLOURS), str)
-    thing, thing_at = telling.pick(THINGS, str)
-    telling.combine(colour, thing)
-    telling.write("la", ())
-    telling.write(thing, thing_at)
-    telling.write(COLOURS[colour], colour_at)
+    colour, colour_at = derivation.pick(tuple(COLOURS), str)
+    thing, thing_at = derivation.pick(THINGS, str)
+    derivation.combine(colour, thing)
+    derivation.write("la", ())
+    derivation.write(thing, thing_at)
+    derivation.write(COLOURS[colour], colour_at)
 
 
-def twice(telling):
+def twice(derivation):
     """One word with two translations: an ambiguous grammar."""
-    sense, _ = telling.pick(("banque", "rive"))
-    telling.write(sense, telling.say("bank"))
+    sense, _ = derivation.pick(("banque", "rive"))
+    derivation.write(sense, derivation.say("bank"))
 
 
-def small(rules=colours, probes=("red car",), **settings):
-    return Grammar("small", PLAIN, PLAIN, rules, probes=probes, **settings)
+def small(rules=colours, tracked_words=("red car",), **settings):
+    return Grammar("small", PLAIN, PLAIN, rules, tracked_words=tracked_words, **settings)
 
 
 HELD_OUT = {f"{colour} {thing}" for colour in COLOURS for thing in THINGS if held_out_by_hash(colour, thing)}
 
 
-# The engine.
+# Drawing and recognising.
 
 
 def test_the_words_of_a_translation_are_linked_to_those_of_its_source():
-    pair = recognised(colours, PLAIN, PLAIN, "red car")[0]
+    pair = parse(colours, PLAIN, PLAIN, "red car")[0]
     assert (pair.source, pair.target, pair.links) == ("red car", "la car rouge", ((), (1,), (0,)))
-    assert recognised(colours, PLAIN, PLAIN, "car")[0].links == ((0,), (0,))
+    assert parse(colours, PLAIN, PLAIN, "car")[0].links == ((0,), (0,))
 
 
 def test_every_drawn_sentence_is_recognised_as_the_same_pair():
     chance = random.Random(0)
     for _ in range(100):
         pair = drawn(colours, PLAIN, PLAIN, chance)
-        assert recognised(colours, PLAIN, PLAIN, pair.source) == [pair]
+        assert parse(colours, PLAIN, PLAIN, pair.source) == [pair]
 
 
 @pytest.mark.parametrize("source", ["", "red", "red car car", "car red", "red red car", "dog", "redcar"])
 def test_a_source_that_the_rules_cannot_make_is_not_recognised(source):
-    assert recognised(colours, PLAIN, PLAIN, source) == []
+    assert parse(colours, PLAIN, PLAIN, source) == []
 
 
 def test_a_source_with_two_meanings_is_recognised_twice():
-    assert [pair.target for pair in recognised(twice, PLAIN, PLAIN, "bank")] == ["banque", "rive"]
+    assert [pair.target for pair in parse(twice, PLAIN, PLAIN, "bank")] == ["banque", "rive"]
 
 
 def test_an_option_that_is_listed_twice_is_drawn_twice_as_often():
@@ -80,15 +80,15 @@ def test_an_option_that_is_listed_twice_is_drawn_twice_as_often():
 
 
 def test_places_of_several_choices_are_merged_in_order():
-    telling = Drawing(PLAIN, random.Random(0))
-    first, second = telling.say("the boy"), telling.say("'s")
-    telling.write("du", second, first[:1])
-    telling.write("du chien", second + first[:1])
-    assert telling.target == [("du", (0, 2))] * 2 + [("chien", (0, 2))]
+    derivation = Drawing(PLAIN, random.Random(0))
+    first, second = derivation.say("the boy"), derivation.say("'s")
+    derivation.write("du", second, first[:1])
+    derivation.write("du chien", second + first[:1])
+    assert derivation.target == [("du", (0, 2))] * 2 + [("chien", (0, 2))]
 
 
 def test_heard_returns_every_source_word_of_the_grammar():
-    assert heard(colours, PLAIN) == {*COLOURS, *THINGS}
+    assert source_vocabulary(colours, PLAIN) == {*COLOURS, *THINGS}
 
 
 # The corpus.
@@ -101,7 +101,7 @@ def test_all_sentences_with_a_held_out_combination_are_held_out():
     assert len(pairs) == len(HELD_OUT)
 
 
-def test_training_draws_every_other_sentence_and_no_held_out_one():
+def test_training_draws_exactly_the_sentences_that_are_not_held_out():
     sources = {pair.source for pair in small().drawn(np.random.default_rng(0), 2000)}
     everything = {*THINGS, *(f"{colour} {thing}" for colour in COLOURS for thing in THINGS)}
     assert sources == everything - HELD_OUT
@@ -118,8 +118,8 @@ def test_sentences_that_are_always_held_out_come_first_and_are_never_drawn():
 
 def test_probes_that_the_rules_cannot_make_are_replaced_by_held_out_sentences():
     held_out = small().held_out()[0].source
-    assert small(probes=("the red car", "blue key")).probes() == ("blue key", held_out)
-    assert small(probes=("red car", "blue key")).probes() == ("red car", "blue key")
+    assert small(tracked_words=("the red car", "blue key")).tracked_words() == ("blue key", held_out)
+    assert small(tracked_words=("red car", "blue key")).tracked_words() == ("red car", "blue key")
 
 
 def test_reading_cleans_the_text_and_accepts_known_words_in_any_order():
@@ -144,7 +144,7 @@ def test_reading_cleans_the_text_and_accepts_known_words_in_any_order():
 def test_unknown_words_are_named_and_the_nearest_known_words_offered(typed, message, offer):
     with pytest.raises(InputError, match=message) as refused:
         small().read(typed)
-    assert (refused.value.field, refused.value.offer) == ("probe_words", offer)
+    assert (refused.value.field, refused.value.suggestion) == ("probe_words", offer)
 
 
 def test_a_grammar_is_endless_and_translates():
@@ -155,7 +155,7 @@ def test_a_grammar_is_endless_and_translates():
 
 def test_a_grammar_without_held_out_sentences_stops_searching(monkeypatch):
     monkeypatch.setattr(corpus_module, "PATIENCE", 100)
-    assert small(rules=twice, probes=("bank",)).held_out() == ()
+    assert small(rules=twice, tracked_words=("bank",)).held_out() == ()
 
 
 def test_patterns_are_checked_against_the_grammar_and_the_number_of_adjectives():

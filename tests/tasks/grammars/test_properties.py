@@ -12,8 +12,8 @@ import pytest
 from transformer.tasks import CORPORA, PATTERNS
 from transformer.tasks.corpus import N_HELD_OUT, held_out_by_hash
 from transformer.tasks.grammars.chinese_words import ADJECTIVES
+from transformer.tasks.grammars.derivation import parse
 from transformer.tasks.grammars.romance import FRENCH, ITALIAN
-from transformer.tasks.grammars.telling import recognised
 
 ROMANCE = {"en-fr": FRENCH, "en-it": ITALIAN}
 NEW_YORK_IS_A_CITY = "纽约是一座城市"
@@ -53,7 +53,7 @@ def test_every_sentence_has_exactly_one_translation(big):
     for pair in pairs:
         assert targets.setdefault(pair.source, pair.target) == pair.target
     for pair in pairs[:250]:
-        assert recognised(grammar.rules, grammar.src, grammar.tgt, pair.source) == [pair]
+        assert parse(grammar.rules, grammar.src, grammar.tgt, pair.source) == [pair]
 
 
 def test_every_unit_of_a_target_has_its_links(big):
@@ -64,7 +64,7 @@ def test_every_unit_of_a_target_has_its_links(big):
         for links in pair.links:
             assert links == tuple(sorted(set(links)))
             assert set(links) <= set(range(len(source)))
-        if task == "zh-en":  # only inserted words lack links; only characters without English are unlinked
+        if task == "zh-en":  # only inserted words and untranslated characters are unlinked
             bare = {word for word, links in zip(target, pair.links, strict=True) if not links}
             assert bare <= {"the", "is", "are"}, pair
             silent = {source[i] for i in set(range(len(source))) - {i for some in pair.links for i in some}}
@@ -76,7 +76,7 @@ def test_cleaning_leaves_every_sentence_unchanged(big):
     for pair in pairs[:4000]:
         assert grammar.src.clean(pair.source) == pair.source == grammar.read(pair.source)
         assert grammar.tgt.clean(pair.target) == pair.target
-        assert grammar.tgt.joined(grammar.tgt.units(pair.target)) == pair.target
+        assert grammar.tgt.join(grammar.tgt.units(pair.target)) == pair.target
 
 
 def test_no_sentence_has_more_adjectives_than_asked_for(big):
@@ -139,7 +139,7 @@ def test_training_never_has_a_held_out_combination(task):
     trained = set().union(*(combinations(task, grammar, pair) for pair in pairs))
     assert len(trained) > 300
     assert [names for names in trained if held_out_by_hash(*names)] == []
-    assert [pair.source for pair in grammar.held_out()[:5]] == list(grammar.probes())
+    assert [pair.source for pair in grammar.held_out()[:5]] == list(grammar.tracked_words())
     for pair in grammar.held_out()[5:]:  # after the five that are always held out
         assert any(held_out_by_hash(*names) for names in combinations(task, grammar, pair)), pair.source
 
@@ -177,7 +177,7 @@ def test_a_chinese_combination_is_held_out_in_all_patterns_or_in_none(sentences,
 
 def test_no_training_sentence_states_that_new_york_is_a_city():
     grammar, trained = made("zh-en", 1)
-    assert grammar.held_out()[0].source == grammar.probes()[0] == NEW_YORK_IS_A_CITY
+    assert grammar.held_out()[0].source == grammar.tracked_words()[0] == NEW_YORK_IS_A_CITY
     about = [pair for pair in trained if "纽约" in pair.source]
     assert len({pair.pattern for pair in about}) >= 6
     assert not [pair for pair in about if "city" in pair.target and pair.pattern != "comparison"]
@@ -203,8 +203,8 @@ def test_a_single_pattern_makes_only_its_own_sentences_and_trains_on_every_held_
         pairs += grammar.drawn(rng, 1500)
     assert {pair.pattern for pair in [*pairs, *grammar.held_out()]} == {pattern}
     assert all(map(set.issuperset, units(grammar, pairs), asked))
-    assert len(grammar.probes()) == 5
-    assert {grammar.find(probe).pattern for probe in grammar.probes()} == {pattern}
+    assert len(grammar.tracked_words()) == 5
+    assert {grammar.find(probe).pattern for probe in grammar.tracked_words()} == {pattern}
 
 
 @pytest.mark.parametrize("task", PATTERNS)
@@ -216,7 +216,7 @@ def test_every_number_of_adjectives_yields_every_possible_pattern(task, adjectiv
     assert patterns == set(PATTERNS[task]) - mute
 
 
-def test_other_patterns_use_further_determiners_only_if_that_pattern_is_chosen():
+def test_other_patterns_use_further_determiners_only_if_the_determiners_pattern_is_chosen():
     more = {"this", "these", "my", "his", "her", "three"}
     grammar = FRENCH.grammar(("svo", "negation"))
     assert not more & units(grammar, grammar.drawn(np.random.default_rng(0), 500))[0]

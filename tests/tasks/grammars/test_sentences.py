@@ -15,7 +15,7 @@ from transformer.tasks.grammars.romance import FRENCH, ITALIAN
 FILES = {"en-fr": "french", "en-it": "italian", "zh-en": "chinese"}
 VOWEL = {"en-fr": "[aeiouhéêèîô]", "en-it": "[aeiou]"}
 HEAVY = "(s[bcdfglmnpqrtvz]|z|gn|ps)"
-"""The consonants before which "lo" stands."""
+"""The consonants before which Italian uses "lo" instead of "il"."""
 PERSONS = "(man|men|woman|women|boys?|girls?|students?)"
 COLOUR = "(red|green|yellow|blue|black|white)"
 ADJECTIVE = "|".join({each.en for language in (FRENCH, ITALIAN) for each in language.lexicon.adjectives})

@@ -80,5 +80,5 @@ LESSONS = {
 
 
 def lesson(name):
-    """Return the reading of one lesson."""
+    """Return one lesson as a `Reading`."""
     return Reading(tuple(LESSONS[name]), "TSV, 2 columns")

@@ -1,4 +1,4 @@
-"""Caps: the pairs that each one keeps, counted by hand, and that the kept pairs meet all caps."""
+"""Caps: each keeps the pairs that were counted by hand, and the kept pairs meet all caps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.fuzzing import profile
 from transformer.errors import InputError
-from transformer.tasks.pairs.caps import Candidate, Caps, capped, frequent, frequent_few, suggested
+from transformer.tasks.pairs.caps import Candidate, Caps, frequent, frequent_few, select_pairs, suggested
 from transformer.tasks.pairs.reading import Reading
 from transformer.tasks.pairs.text import plain
 from transformer.tasks.pairs.units import cleaner, spaced_signs
@@ -43,35 +43,35 @@ def rarest(made):
 
 
 def test_without_caps_all_pairs_are_kept_in_one_spelling_and_capitals_only_on_request():
-    made = capped(reading(("Go!", "Va !"), ("The  boy 's cat", "L’ami ?"), ("GO !", "va !")), Caps())
+    made = select_pairs(reading(("Go!", "Va !"), ("The  boy 's cat", "L’ami ?"), ("GO !", "va !")), Caps())
     assert set(made.pairs) == {("go!", "va !"), ("the boy's cat", "l'ami ?")}
-    capitals = capped(reading(("Go!", "Va !"), ("GO!", "va !")), Caps(lower=False))
+    capitals = select_pairs(reading(("Go!", "Va !"), ("GO!", "va !")), Caps(lower=False))
     assert set(capitals.pairs) == {("Go!", "Va !"), ("GO!", "va !")}
     assert (capitals.src.lower, capitals.tgt.lower) == (False, False)
 
 
-def test_punctuation_is_spaced_on_the_side_where_most_of_it_is():
+def test_a_side_has_a_space_before_high_punctuation_where_most_of_its_signs_have_one():
     french = [("Go?", "Va ?"), ("Go!", "Va !"), ("What?!", "Quoi!"), ("a ?", "b")]
-    made = capped(reading(*french), Caps())
-    assert (made.src.spaced, made.tgt.spaced) == ("", "?!;:")
+    made = select_pairs(reading(*french), Caps())
+    assert (made.src.spaced_signs, made.tgt.spaced_signs) == ("", "?!;:")
     assert ("what?!", "quoi !") in made.pairs
-    swapped = capped(reading(*french), Caps(swap=True))
-    assert (swapped.src.spaced, swapped.tgt.spaced) == ("?!;:", "")
+    swapped = select_pairs(reading(*french), Caps(swap=True))
+    assert (swapped.src.spaced_signs, swapped.tgt.spaced_signs) == ("?!;:", "")
     assert ("quoi !", "what?!") in swapped.pairs
     assert spaced_signs([]) == spaced_signs(["no signs"]) == spaced_signs(["? a", "b ?", "c?"]) == ""
 
 
 def test_length_caps_count_words_signs_and_chinese_characters_after_swapping():
     pairs = reading(("one two three.", "我们看。"), ("one two.", "他们昨天看书。"), ("one.", "看。"))
-    assert set(capped(pairs, Caps(longest_source=3)).pairs) == {
+    assert set(select_pairs(pairs, Caps(longest_source=3)).pairs) == {
         ("one two.", "他们昨天看书。"),
         ("one.", "看。"),
     }
-    assert set(capped(pairs, Caps(longest_target=4)).pairs) == {
+    assert set(select_pairs(pairs, Caps(longest_target=4)).pairs) == {
         ("one two three.", "我们看。"),
         ("one.", "看。"),
     }
-    both = capped(pairs, Caps(swap=True, longest_source=4, longest_target=3))
+    both = select_pairs(pairs, Caps(swap=True, longest_source=4, longest_target=3))
     assert both.pairs == (("看。", "one."),)
 
 
@@ -82,7 +82,7 @@ def test_removing_a_sentence_with_a_rare_word_may_make_further_words_rare(least,
 
 
 def test_a_word_is_counted_on_its_own_side_only():
-    made = capped(reading(("x go", "x"), ("x go", "y y"), ("go go", "y y")), Caps(min_frequency=2))
+    made = select_pairs(reading(("x go", "x"), ("x go", "y y"), ("go go", "y y")), Caps(min_frequency=2))
     # x is rare in the targets but not in the sources; without its pair it is rare in the sources too.
     assert made.pairs == (("go go", "y y"),)
 
@@ -93,20 +93,20 @@ def test_the_minimum_frequency_also_holds_under_a_cap_on_the_number_of_pairs():
         for i in range(900)
     ]
     made_of.append(("W1 v1", "T1"))
-    made = capped(reading(*made_of), Caps(min_frequency=4, most_pairs=100))
+    made = select_pairs(reading(*made_of), Caps(min_frequency=4, most_pairs=100))
     assert 0 < len(made.pairs) <= 100
     assert min(rarest(made)) >= 4
 
 
 def test_pairs_are_shuffled_before_their_number_is_capped():
     sorted_by_length = [(" ".join(["go"] * (1 + i // 100)), f"va {i}") for i in range(2000)]
-    made = capped(reading(*sorted_by_length), Caps(most_pairs=500))
+    made = select_pairs(reading(*sorted_by_length), Caps(most_pairs=500))
     lengths = Counter(len(source.split()) for source, _ in made.pairs)
     assert len(made.pairs) == 500
     assert set(lengths) == set(range(1, 21))
     assert max(lengths.values()) < 50, "25 of each are expected"
-    assert made == capped(reading(*sorted_by_length), Caps(most_pairs=500)), "the same each time"
-    more = capped(reading(*sorted_by_length), Caps(most_pairs=600))
+    assert made == select_pairs(reading(*sorted_by_length), Caps(most_pairs=500)), "the same each time"
+    more = select_pairs(reading(*sorted_by_length), Caps(most_pairs=600))
     assert set(made.pairs) < set(more.pairs), "a smaller cap keeps a part of what a larger one keeps"
 
 
@@ -138,7 +138,7 @@ SENTENCE = st.lists(WORD | st.sampled_from([",", "?", "!", "'s", "l'", ".", "_",
     st.booleans(),
 )
 def test_the_fast_cleaner_equals_the_clean_method_of_writing(text, spaced, lower):
-    writing = Writing(spaced=spaced, lower=lower)
+    writing = Writing(spaced_signs=spaced, lower=lower)
     assert cleaner(writing)(plain(text)) == writing.clean(plain(text))
 
 
@@ -175,7 +175,7 @@ def test_a_cap_far_below_the_number_of_pairs_is_nearly_reached():
     chance = random.Random(0)
     skewed = [int(1.006 ** chance.randrange(1000)) for _ in range(40_000)]
     made_of = [(f"w{a} w{b} v{i % 9}", f"x{b} x{a}") for i, (a, b) in enumerate(itertools.pairwise(skewed))]
-    made = capped(reading(*made_of), Caps(min_frequency=5, most_pairs=1000))
+    made = select_pairs(reading(*made_of), Caps(min_frequency=5, most_pairs=1000))
     assert 950 < len(made.pairs) <= 1000
     assert min(rarest(made)) >= 5
 
@@ -212,4 +212,4 @@ def test_suggested_caps_keep_enough_short_sentences_of_frequent_words(
     found = skewed(n, words, lengths, numbered=numbered)
     chosen = suggested(found)
     assert {name: getattr(chosen, name) for name in caps} == caps
-    assert least * n <= len(capped(found, chosen).pairs) <= most * n
+    assert least * n <= len(select_pairs(found, chosen).pairs) <= most * n

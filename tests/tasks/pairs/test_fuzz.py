@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.fuzzing import profile
 from transformer.errors import InputError
-from transformer.tasks.pairs.caps import Caps, capped
+from transformer.tasks.pairs.caps import Caps, select_pairs
 from transformer.tasks.pairs.own import OwnPairs, from_tsv, to_tsv
 from transformer.tasks.pairs.reading import MAX_SIDE, MIN_PAIRS, read_pairs
 from transformer.tasks.pairs.text import plain
@@ -92,7 +92,7 @@ def test_any_bytes_are_refused_with_an_input_error_or_read_to_the_last_line(file
         return
     event(f"read: {reading.format}")
     check_reading(reading, files)
-    made = capped(reading, caps)
+    made = select_pairs(reading, caps)
     check_capped(made, reading)
     try:
         own = OwnPairs(made)
@@ -141,8 +141,8 @@ def check_own(own):
     by_units = {own.src.units(pair.source) for pair in trained}
     assert not by_units & {own.src.units(pair.source) for pair in asked}, "not even as tokens"
     assert own.size == len(trained) > 0
-    assert len(own.probes()) == 5
-    for probe in own.probes():
+    assert len(own.tracked_words()) == 5
+    for probe in own.tracked_words():
         assert own.find(own.read(probe)).held_out
     again = from_tsv(to_tsv(own))
     assert (again.digest, again.held_out()) == (own.digest, asked)

@@ -7,9 +7,9 @@ import pytest
 from tests.tasks.pairs.lessons import LESSONS, lesson
 from transformer.fitting import for_pairs, with_task
 from transformer.recipes import beginning
-from transformer.tasks.pairs.caps import capped, suggested
+from transformer.tasks.pairs.caps import select_pairs, suggested
 from transformer.tasks.pairs.own import OwnPairs
-from transformer.tasks.pairs.store import keep
+from transformer.tasks.pairs.store import intern_pairs
 from transformer.training.evaluation import evaluate
 from transformer.training.loop import train
 from transformer.training.state import TrainState
@@ -18,7 +18,7 @@ from transformer.training.state import TrainState
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LESSONS)
 def test_each_lesson_reaches_an_accuracy_of_90_percent_on_its_held_out_pairs(name):
-    own = keep(OwnPairs(capped(lesson(name), suggested(lesson(name)))))
+    own = intern_pairs(OwnPairs(select_pairs(lesson(name), suggested(lesson(name)))))
     config = for_pairs(with_task(beginning("default"), "pairs"), in_characters=own.in_characters)
     config = config.with_changes(pairs=own.digest, goal=None, device="cpu")
     state = TrainState.begin(config)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from transformer.errors import InputError
-from transformer.tasks.pairs.caps import Caps, capped
+from transformer.tasks.pairs.caps import Caps, select_pairs
 from transformer.tasks.pairs.own import OwnPairs, from_tsv, is_held_out, to_tsv
 
 RNG = np.random.default_rng(0)
@@ -21,13 +21,13 @@ def own(found):
 
     def made(n=400, **caps):
         pairs = [(f"The cat no {i}!", f"Le chat {k} du {i} !") for i in range(n) for k in range(1 + i % 3)]
-        return OwnPairs(capped(found(pairs), Caps(**caps)))
+        return OwnPairs(select_pairs(found(pairs), Caps(**caps)))
 
     return made
 
 
 def held_out_by_hand(source):
-    """The rule for holding out, implemented independently."""
+    """Return whether a source is held out, by an independent implementation of the rule."""
     digest = hashlib.blake2b(f"pairs\n{source}".encode(), digest_size=8).hexdigest()
     return str(int(digest, 16))[-1] == "0"
 
@@ -51,7 +51,7 @@ def test_two_spellings_of_one_source_are_on_the_same_side_of_the_split(found):
         for i in range(300)
         for k, spelled in enumerate((f"A cat {i} !", f"a CAT {i}!"))
     ]
-    corpus = OwnPairs(capped(found(pairs), Caps()))
+    corpus = OwnPairs(select_pairs(found(pairs), Caps()))
     trained = {pair.source for pair in corpus.drawn(RNG, 0)}
     assert not trained & {pair.source for pair in corpus.held_out()}
     assert corpus.size == 2 * len(trained)
@@ -75,7 +75,7 @@ def test_every_target_of_a_source_is_an_example_and_a_reference(own):
 
 def test_at_most_1000_sources_are_held_out_and_the_excess_is_not_trained_on(found):
     sources = [f"cat {i}" for i in range(12_000)]
-    corpus = OwnPairs(capped(found([(source, "chat") for source in sources]), Caps()))
+    corpus = OwnPairs(select_pairs(found([(source, "chat") for source in sources]), Caps()))
     assert len(corpus.held_out()) == 1000
     unseen = sum(map(held_out_by_hand, sources))
     assert unseen > 1100
@@ -87,11 +87,11 @@ def test_probes_are_five_held_out_sources_of_usual_length_and_known_words(found)
     pairs = [(f"{a} {b} {c}", f"x {a}") for a in words for b in words for c in words]
     odd = [(f"{source} so very much longer {i}", "y") for i, source in enumerate(words * 20)]
     odd += [(f"odd{i} odder{i} oddest{i}", "y") for i in range(3000)]
-    corpus = OwnPairs(capped(found(pairs + odd), Caps()))
-    probes = corpus.probes()
-    assert len(set(probes)) == 5
-    assert all(held_out_by_hand(probe) and len(probe.split()) == 3 for probe in probes)
-    assert not any(probe.startswith("odd") for probe in probes)
+    corpus = OwnPairs(select_pairs(found(pairs + odd), Caps()))
+    tracked_words = corpus.tracked_words()
+    assert len(set(tracked_words)) == 5
+    assert all(held_out_by_hand(probe) and len(probe.split()) == 3 for probe in tracked_words)
+    assert not any(probe.startswith("odd") for probe in tracked_words)
     assert corpus.everyday() == ()
 
 
@@ -105,7 +105,7 @@ def test_an_empty_question_is_refused_with_an_example(own, text):
     corpus = own()
     with pytest.raises(InputError, match="sentence is empty") as refused:
         corpus.read(text)
-    assert refused.value.offer == corpus.probes()[0]
+    assert refused.value.suggestion == corpus.tracked_words()[0]
 
 
 def test_a_question_may_be_twice_as_long_as_the_longest_source(own):
@@ -122,12 +122,12 @@ def test_too_few_sources_to_hold_some_out_are_refused_with_the_numbers(found):
     seen = [source for source in sources if not is_held_out(source)][:30]
     pairs = [(source, f"t {k}") for source in [*seen, *unseen[:4]] for k in (0, 1)]
     with pytest.raises(InputError, match="^Of 68 pairs with 34 different sources, .* about 100 ") as refused:
-        OwnPairs(capped(found(pairs), Caps()))
+        OwnPairs(select_pairs(found(pairs), Caps()))
     assert refused.value.field == "pairs_upload"
-    assert len(OwnPairs(capped(found([*pairs, (unseen[4], "t")]), Caps())).held_out()) == 5
+    assert len(OwnPairs(select_pairs(found([*pairs, (unseen[4], "t")]), Caps())).held_out()) == 5
     for hopeless in ([], [(source, "t") for source in unseen]):
         with pytest.raises(InputError, match="at least 5 are needed"):
-            OwnPairs(capped(found(hopeless), Caps()))
+            OwnPairs(select_pairs(found(hopeless), Caps()))
 
 
 def test_checking_whether_a_source_is_held_out_does_not_cache_it():
@@ -157,7 +157,7 @@ def test_pairs_written_as_text_and_read_again_are_the_same_corpus(own, caps):
     assert (again.src, again.tgt) == (corpus.src, corpus.tgt)
     assert again.drawn(RNG, 0) == corpus.drawn(RNG, 0)
     assert again.held_out() == corpus.held_out()
-    assert again.probes() == corpus.probes()
+    assert again.tracked_words() == corpus.tracked_words()
     assert again.references("the cat no 2!") == corpus.references("the cat no 2!")
 
 

@@ -1,4 +1,4 @@
-"""Unusable files are refused with what was found in them, and raise no other exception."""
+"""Unusable files are refused with a message that says what was found, and raise no other exception."""
 
 from __future__ import annotations
 

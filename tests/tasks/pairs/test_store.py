@@ -9,38 +9,38 @@ import weakref
 import pytest
 
 from transformer.errors import InputError
-from transformer.tasks.pairs.caps import Caps, capped
+from transformer.tasks.pairs.caps import Caps, select_pairs
 from transformer.tasks.pairs.own import OwnPairs
-from transformer.tasks.pairs.store import keep, keep_tokenizer, kept, kept_tokenizer
+from transformer.tasks.pairs.store import intern_pairs, intern_tokenizer, pairs_of, tokenizer_of
 from transformer.tasks.tokenizer import characters
 
 
 @pytest.fixture
 def fresh(found):
-    """Return a new object with equal pairs on each call."""
+    """Return a function that makes a new `OwnPairs` on each call, equal for equal words."""
 
     def made(word="cat"):
-        return OwnPairs(capped(found([(f"{word} {i}", f"x {i}") for i in range(200)]), Caps()))
+        return OwnPairs(select_pairs(found([(f"{word} {i}", f"x {i}") for i in range(200)]), Caps()))
 
     return made
 
 
 def test_kept_pairs_are_found_by_digest_and_equal_pairs_share_one_object(fresh):
-    first = keep(fresh())
-    assert kept(first.digest) is first
-    assert keep(fresh()) is first
-    other = keep(fresh("dog"))
-    assert kept(other.digest) is other is not first
+    first = intern_pairs(fresh())
+    assert pairs_of(first.digest) is first
+    assert intern_pairs(fresh()) is first
+    other = intern_pairs(fresh("dog"))
+    assert pairs_of(other.digest) is other is not first
 
 
 def test_pairs_are_removed_with_their_last_reference(fresh):
-    held = keep(fresh())
+    held = intern_pairs(fresh())
     digest, trace = held.digest, weakref.ref(held)
     del held
     gc.collect()
     assert trace() is None
     with pytest.raises(InputError, match="no longer on this server") as refused:
-        kept(digest)
+        pairs_of(digest)
     assert refused.value.field == "pairs_upload"
 
 
@@ -50,7 +50,7 @@ def test_threads_that_keep_equal_pairs_at_once_get_the_same_object(fresh):
 
     def work(own):
         gate.wait()
-        got.append(keep(own))
+        got.append(intern_pairs(own))
 
     threads = [threading.Thread(target=work, args=(own,)) for own in made]
     for thread in threads:
@@ -63,27 +63,27 @@ def test_threads_that_keep_equal_pairs_at_once_get_the_same_object(fresh):
 
 def test_a_tokenizer_file_is_removed_with_its_last_reference():
     content = characters("abc").to_json()
-    one = keep_tokenizer(content)
+    one = intern_tokenizer(content)
     digest = one.digest
-    other = keep_tokenizer(content)
+    other = intern_tokenizer(content)
     assert other is one
     del one
     gc.collect()
-    assert kept_tokenizer(digest) is other
-    assert kept_tokenizer(digest).content == content
+    assert tokenizer_of(digest) is other
+    assert tokenizer_of(digest).content == content
     del other
     gc.collect()
     with pytest.raises(InputError, match="no longer on this server; upload it again") as refused:
-        kept_tokenizer(digest)
+        tokenizer_of(digest)
     assert refused.value.field == "tokenizer"
 
 
 def test_different_contents_have_different_digests():
-    one, other = (keep_tokenizer(characters(alphabet).to_json()) for alphabet in ("abc", "abd"))
+    one, other = (intern_tokenizer(characters(alphabet).to_json()) for alphabet in ("abc", "abd"))
     assert one.digest != other.digest
-    assert kept_tokenizer(one.digest).content != kept_tokenizer(other.digest).content
+    assert tokenizer_of(one.digest).content != tokenizer_of(other.digest).content
 
 
 def test_content_that_is_not_a_tokenizer_is_refused():
     with pytest.raises(InputError, match="^This is not a tokenizer.json of the tokenizers package "):
-        keep_tokenizer("{}")
+        intern_tokenizer("{}")

@@ -1,4 +1,4 @@
-"""Own pairs are read in words or in characters, chosen by measurements on the pairs."""
+"""The units of own pairs are words or characters, chosen by measurements on the pairs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 from tests.tasks.pairs.lessons import LESSONS, MORSE, lesson
 from transformer.config import RunConfig
 from transformer.tasks import task_of
-from transformer.tasks.pairs.caps import Caps, capped, suggested
+from transformer.tasks.pairs.caps import Caps, select_pairs, suggested
 from transformer.tasks.pairs.own import OwnPairs, from_tsv, to_tsv
-from transformer.tasks.pairs.store import keep
+from transformer.tasks.pairs.store import intern_pairs
 
 CHOSEN = {
     "reversed": ("characters", "characters"),
@@ -26,13 +26,13 @@ CHOSEN = {
 
 
 def units(pairs, found, **caps):
-    made = capped(found(pairs), Caps(**caps))
-    return made.src.named, made.tgt.named
+    made = select_pairs(found(pairs), Caps(**caps))
+    return made.src.unit_name, made.tgt.unit_name
 
 
 def tokens(name):
     """Return the displayed tokens of both sides of a lesson under the suggested caps."""
-    own = keep(OwnPairs(capped(lesson(name), suggested(lesson(name)))))
+    own = intern_pairs(OwnPairs(select_pairs(lesson(name), suggested(lesson(name)))))
     task = task_of(RunConfig().with_changes(task="pairs", pairs=own.digest))
     return [set(one.tokens(range(4, one.size))) for one in (task.src_tokenizer, task.tgt_tokenizer)]
 
@@ -40,11 +40,11 @@ def tokens(name):
 @pytest.mark.parametrize("name", CHOSEN)
 def test_each_lesson_is_read_in_the_expected_units_and_nearly_all_pairs_are_kept(name):
     reading = lesson(name)
-    made = capped(reading, suggested(reading))
-    assert (made.src.named, made.tgt.named) == CHOSEN[name]
+    made = select_pairs(reading, suggested(reading))
+    assert (made.src.unit_name, made.tgt.unit_name) == CHOSEN[name]
     assert len(made.pairs) >= 0.9 * len(LESSONS[name])
-    swapped = capped(reading, Caps(swap=True))
-    assert (swapped.src.named, swapped.tgt.named) == CHOSEN[name][::-1]
+    swapped = select_pairs(reading, Caps(swap=True))
+    assert (swapped.src.unit_name, swapped.tgt.unit_name) == CHOSEN[name][::-1]
 
 
 def test_the_auto_tokenizer_uses_the_chosen_units():
@@ -61,13 +61,13 @@ def test_the_auto_tokenizer_uses_the_chosen_units():
 
 
 def test_morse_code_keeps_the_spaces_between_its_letters():
-    made = capped(lesson("morse"), Caps())
+    made = select_pairs(lesson("morse"), Caps())
     assert set(made.pairs) == set(LESSONS["morse"])
     _, task_tokens = tokens("morse")
     assert "." in task_tokens, "E is one token, and no full stop of the letter before it"
 
 
-def test_a_few_different_answers_to_single_words_are_read_in_words(found):
+def test_answers_that_are_one_of_a_few_words_are_read_in_words(found):
     labels = [(word, "long" if len(word) > 5 else "short") for word, _ in LESSONS["reversed"]]
     assert units(labels, found) == ("characters", "words")
 
@@ -94,12 +94,12 @@ def test_single_words_are_read_in_words_where_they_occur_in_training(found, n_wo
 
 def test_capitals_are_kept_on_request(found):
     pairs = [(word.capitalize(), other) for word, other in LESSONS["reversed"]]
-    made = capped(found(pairs), Caps(lower=False))
+    made = select_pairs(found(pairs), Caps(lower=False))
     assert set(made.pairs) == set(pairs)
 
 
 def test_the_share_of_unknown_words_equals_a_count_by_hand():
-    own = OwnPairs(capped(lesson("numbers"), Caps()))
+    own = OwnPairs(select_pairs(lesson("numbers"), Caps()))
     trained = {word for pair in own.drawn(None, 0) for word in pair.target.split()}
     asked = [word for pair in own.held_out() for word in pair.target.split()]
     unknown = sum(word not in trained for word in asked) / len(asked)
@@ -109,13 +109,13 @@ def test_the_share_of_unknown_words_equals_a_count_by_hand():
 
 @pytest.mark.parametrize("name", ["reversed", "morse"])
 def test_saved_pairs_are_read_in_the_same_units_again(name):
-    own = OwnPairs(capped(lesson(name), Caps()))
+    own = OwnPairs(select_pairs(lesson(name), Caps()))
     again = from_tsv(to_tsv(own))
     assert (again.src, again.tgt, again.digest) == (own.src, own.tgt, own.digest)
 
 
 def test_the_digest_of_pairs_in_words_stays_compatible_with_earlier_versions():
-    own = OwnPairs(capped(lesson("french"), Caps()))
+    own = OwnPairs(select_pairs(lesson("french"), Caps()))
     digest = hashlib.blake2b(json.dumps([asdict(Caps()), "", ""], sort_keys=True).encode(), digest_size=8)
     for source, target in own.capped.pairs:
         digest.update(f"\n{source}\t{target}".encode())
@@ -123,7 +123,7 @@ def test_the_digest_of_pairs_in_words_stays_compatible_with_earlier_versions():
 
 
 def test_with_the_words_tokenizer_words_are_tokens_and_a_held_out_word_is_unknown():
-    own = keep(OwnPairs(capped(lesson("reversed"), Caps())))
+    own = intern_pairs(OwnPairs(select_pairs(lesson("reversed"), Caps())))
     task = task_of(RunConfig().with_changes(task="pairs", pairs=own.digest, tokenizer="words"))
     held_out, trained = task.held_out()[0], own.drawn(None, 0)[0].source
     assert task.src_tokenizer.tokens(task.src_tokenizer.encode([held_out])[0]) == ("[SOS]", "[UNK]", "[EOS]")

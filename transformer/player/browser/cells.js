@@ -3,7 +3,7 @@
 const WAYS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 const HELP = "Picture: arrow keys go from cell to cell, Enter chooses one";
 
-// The heatmaps of a picture; of heatmaps that overlap, the lowest.
+// The heatmaps of a picture; of overlapping heatmaps, only the lowest.
 function tablesOf({ _fullData: traces = [], _fullLayout: layout }) {
   const found = new Map();
   for (const { type, index, xaxis, yaxis, z } of traces) {
@@ -29,7 +29,7 @@ function nameOf({ tickvals = [], ticktext = [] }, i) {
 }
 
 export class Cells {
-  // drawing: the Drawing of the picture, whose `clicked` is called
+  // drawing: the Drawing of the picture; Enter calls its `clicked`
   constructor(drawing) {
     Object.assign(this, { drawing, host: drawing.host, at: null });
     const { host } = this;

@@ -86,7 +86,7 @@ export class Maps {
     return { weights, blocked };
   }
 
-  // The indices of one row of every head among the tiles.
+  // The rows among the tiles that show one row of every head.
   rowsOf(site, row) {
     const [heads, rows] = this.chunk.sites[site];
     return Array.from({ length: heads }, (_, head) => head * (rows + GAP) + row);
@@ -103,7 +103,7 @@ export class Maps {
     return this.look.off.some(([one, number]) => one === site && number === head);
   }
 
-  // The head and the site's number of a cell of the tiles; null between tiles.
+  // The head and the layer of the tile that contains a cell; null between tiles.
   tileAt(site, [y, x]) {
     const [, rows, columns] = this.chunk.sites[site];
     const inside = y >= 0 && x >= 0 && y % (rows + GAP) < rows && x % (columns + GAP) < columns;

@@ -41,12 +41,12 @@ window.addEventListener("popstate", () => {
   shown = location.pathname;
 });
 
-// Streamlit runs the page that sent the last message: a message after the click on a link would undo the click.
-// since: the time at which the component was mounted.
+// Whether the page of a component is being left. since: when the component was mounted. Streamlit runs
+// the page that sent the last message: a message after the click on a link would undo the click.
 export const leaving = (since) => since < left && performance.now() - left < LEAVING;
 
 // A message that arrives just as Streamlit ends a script run makes Streamlit miss the end, and a newly opened page may
-// stay empty. So messages that no press has caused wait until the script run has ended.
+// stay empty. So messages that are not caused by a press wait until the script run has ended.
 export function whenRun(does) {
   const { testScriptState: state } = document.querySelector("[data-testid=stApp]")?.dataset ?? {};
   if (state === "running") setTimeout(() => whenRun(does), SOON);
@@ -64,7 +64,8 @@ const AGAIN = 5000; // ms between two requests for a ticket
 const PATIENT = 15000; // ms that a new ticket from Python may take on a busy machine
 const MINUTE = 60000; // minimum age in ms of a page that is reloaded
 
-// Handles refused tickets. asks: requests new tickets from Python; status: promises the HTTP status for a ticket.
+// Handles refused tickets. asks: requests new tickets from Python; status: returns a promise of the HTTP
+// status for a ticket.
 export class Refusals {
   constructor(asks, status) {
     Object.assign(this, { asks, status, asked: -Infinity });
@@ -92,7 +93,8 @@ export function searchBefore() {
   return before;
 }
 
-// Streamlit may unmount a component when a newer message overtakes, and may mount one whose element is already removed.
+// Call `done` once the element is removed. Streamlit's unmounting does not show this: Streamlit may unmount a
+// component when a newer message overtakes, and may mount one whose element is already removed.
 export function whenGone(root, done) {
   const looks = setInterval(() => {
     if (root.isConnected) return;

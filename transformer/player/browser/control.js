@@ -100,7 +100,7 @@ export class Control {
     }, HELD);
   }
 
-  // The newest step is LIVE: moving to the end follows the run.
+  // Go to a step. The newest step is LIVE: the screen then follows the run.
   go(step) {
     this.place(step);
     if (step === this.steps.at(-1)) this.hooks.live();

@@ -123,7 +123,7 @@ export class Drawing {
     this.sight.observe(host);
   }
 
-  // Measure what forces a reflow only once, and again after a change of size or theme.
+  // Measure size and theme, which forces a reflow: only once, and again after either changes.
   measure() {
     const { host } = this;
     const room = Math.min(host.clientHeight / this.usual, host.clientWidth / NARROW);

@@ -1,6 +1,6 @@
 // The lines of the picture of the model.
 
-// Draw lines between open tables, and from the encoder's output to every cross-attention.
+// Draw lines between the tables of open boxes, and from the encoder's output to every cross-attention.
 export function drawLines(svg, lanes, parts) {
   const within = (host, frame) => {
     const [{ x, y, width, height }, origin] = [host.getBoundingClientRect(), frame.getBoundingClientRect()];

@@ -1,8 +1,8 @@
-// A small map of the model, which marks the attention on the screen and links to the others.
+// A small overview of the model: it marks the attention on the screen and links to the others.
 
 import { element } from "./element.js";
 
-// The lanes of a model: for each stack the attentions of each layer, self-attention first.
+// The lanes of a model: for each stack, the attentions by layer, self-attention first; null for own models.
 function lanes(kinds) {
   const found = { encoder: {}, decoder: {} };
   const all = Object.entries(kinds).flatMap(([kind, { sites }]) => sites.map((site) => ({ kind, site })));
@@ -14,15 +14,15 @@ function lanes(kinds) {
   return Object.entries(found).filter(([, layers]) => Object.keys(layers).length);
 }
 
-// Draw the map into a host. shown: the site of the head that is shown large; pick: called with kind and site.
-export function drawMap(host, kinds, shown, pick) {
+// Draw the overview into a host. shown: the site of the large head; pick: called with kind and site.
+export function drawOverview(host, kinds, shown, pick) {
   const drawn = JSON.stringify([kinds, shown]);
   if (host.drawn === drawn) return;
   const focused = host.contains(document.activeElement) && document.activeElement.dataset.site;
   host.drawn = drawn;
   const stacks = lanes(kinds);
   host.hidden = !stacks;
-  if (!stacks) return; // how the parts of a user's own model are connected is not known
+  if (!stacks) return; // the structure of an own model is unknown
   host.replaceChildren(...stacks.map(([stack, layers], i) => element("div", {}, element("small", { textContent: stack }),
     element("i", { title: "Embedding" }),
     ...Object.entries(layers).flatMap(([layer, sites]) => [

@@ -134,7 +134,7 @@ export class Model {
 
   // ---- The boxes ----
 
-  // A key of everything that the elements depend on.
+  // A string of everything that the elements depend on, for comparison.
   wanted() {
     return JSON.stringify([[...this.open], this.heads, this.folds, this.mode, shapeOf(this.pass), this.root.clientWidth]);
   }
@@ -352,7 +352,8 @@ export class Model {
     this.tell();
   }
 
-  // A small map: of the recorded step if any, else of the pass; in mode `step` before, after or the difference.
+  // Draw a map of weights: of the recorded step if any, else of the pass; in mode `step` before, after or the
+  // difference.
   paintHead(canvas, box, head) {
     const { pass, maps, change } = this;
     const table = box.of.weights;
@@ -369,7 +370,7 @@ export class Model {
     } else paintTable(canvas, pass, box, table, head);
   }
 
-  // Mark the tokens at the left whose rows are connected with the cell. lit: by box, from `together`.
+  // Mark the tokens at the left whose rows are connected with the marked cell. lit: by box, from `together`.
   rows(lit) {
     for (const list of this.lanes.querySelectorAll(".tokens")) {
       const { side } = list.dataset;
@@ -501,5 +502,5 @@ export class Model {
 
 const inside = (i, n) => Math.max(0, Math.min(n - 1, i));
 
-// A key of everything in a pass that the elements depend on.
+// A string of everything in a pass that the elements depend on, for comparison.
 const shapeOf = (pass) => (pass.shaped ??= JSON.stringify([pass.rows, pass.arranged, pass.boxes.map(({ name, off, tables }) => [name, off, tables.map(({ key, shape }) => [key, shape])])]));

@@ -11,7 +11,8 @@ const mounted = new WeakMap(); // root element -> state of its player
 const PLAYED = "headlight-played";
 const ASKED = ["word", "kind", "pinned", "step", "outline", "follow"];
 
-// Messages are numbered: Python returns the newest number received; a difference from that message is its own change.
+// Messages are numbered, and Python returns the number of the newest message that it has received. If the
+// selection from Python differs from that message, Python has changed it.
 function tell(state, at) {
   state.number += 1;
   state.told.set(state.number, at);

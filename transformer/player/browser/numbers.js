@@ -36,7 +36,7 @@ export function drawLens(host, pass, box, writing) {
   host.title = `Logit lens: if the model stopped after this box, it would write ${found.map(([id, p]) => `“${pass.vocabulary[id]}” ${percent(p)}`).join(", ")}.`;
 }
 
-// How many heads of an attention share its most frequent role. roles: a sentence for each head, with its score.
+// How many heads of an attention share its most frequent role. roles: the role of each head, with its score.
 export function drawRole(host, roles) {
   host.hidden = !roles;
   if (!roles) return;
@@ -62,7 +62,7 @@ export function drawChanges(host, found) {
   }));
 }
 
-// The batch of the step, and the meaning of its bars.
+// The batch of the step, and a key to the bars in the boxes.
 export function drawBatch(host, change, compare, choose) {
   if (!change?.boxes) {
     host.replaceChildren(element("p", { textContent: change?.refused ?? "Computing what the step changes…" }));

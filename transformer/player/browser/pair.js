@@ -48,8 +48,8 @@ export class Pair {
     return now !== null && ACTIVE.includes(now.state);
   }
 
-  // The common index of both runs; null until both are there. Its steps are positions: the steps of the left run, and
-  // after its last step the later steps of the right run.
+  // The common index of both runs; null until both are loaded. Its steps are positions: the steps of the left
+  // run, and after its last step the later steps of the right run.
   get index() {
     const [left, right] = this.sides.map(({ source, now }) => (source.sends && !now ? null : source.index));
     if (!left || !right) return null;
@@ -80,7 +80,7 @@ export class Pair {
     });
     const end = Math.min(...ends);
     const line = [];
-    // One run may be recorded less often. Own models are recorded at arbitrary steps, which each panel shows.
+    // Skip steps that one run has not recorded. Own models are recorded at arbitrary steps: skip none.
     const together = clock === "steps" && this.sides.every(({ source }) => !source.index.own);
     let place = 0;
     left.steps.forEach((step, i) => {
@@ -100,14 +100,14 @@ export class Pair {
     return this.held(line);
   }
 
-  // Up to the newest position with both maps in the browser: a slow browser does not receive every map.
+  // The positions up to the newest with both maps in the browser: a slow browser does not receive every map.
   held(line) {
     const here = ({ steps }) => this.sources.every((source, i) => source.holds(this.word, steps[i]));
     const last = line.findLastIndex(here);
     return last < 0 ? line : line.slice(0, last + 1);
   }
 
-  // The state at a position, {at, steps, seconds, over}: the step of each run, and whether it has ended before.
+  // The state at a position, {at, steps, seconds, over}: the step of each run, and whether it ended earlier.
   at(position) {
     return upTo(this.kept.line, position, ({ at }) => at);
   }

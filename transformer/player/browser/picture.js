@@ -30,7 +30,7 @@ export const codeOf = (box, table, head, row, column) => (table.coded ? cellOf(b
 
 export const isShare = (table) => table.role === "weights" || table.role === "probabilities";
 
-// The end of a table's scale: the largest number that is shown of it.
+// The end of a table's colour scale: 1 for shares, else the largest absolute value.
 export function endOf(table, head) {
   if (isShare(table)) return 1;
   const size = table.high * table.wide;
@@ -106,7 +106,7 @@ export function said(pass, box, table, head, row, column) {
   return isShare(table) ? `${(100 * value).toFixed(1)}%` : String(Number(value.toPrecision(4))).replace("-", "−");
 }
 
-// The names of the rows or columns of a table.
+// The name of the i-th row or column of a table.
 export function label(pass, box, axis, i) {
   if (axis === "key") return `“${pass.tokens[box.keySide][i]}”`;
   if (axis === "token") return `“${pass.vocabulary[i]}”`;
@@ -116,9 +116,9 @@ export function label(pass, box, axis, i) {
 
 const READ = ["stream", "input", "memory"]; // tables of an attention whose rows become keys and values
 const SCORED = ["query", "key", "scores", "scale", "mask", "masked"];
-const APART = { value: SCORED, key: ["value"] }; // tables that have no connection with a table
+const APART = { value: SCORED, key: ["value"] }; // table: tables without a connection to it
 
-// Keys of the tables of a box from which one table is made, over all stages.
+// Keys of the tables of a box from which one table is made, directly or indirectly.
 function sources(box, key, found = new Set()) {
   for (const one of box.of[key].madeOf) if (!found.has(one)) sources(box, one, found.add(one));
   return found;
@@ -134,7 +134,7 @@ export function together(pass, { box: name, table: key, head, row, column }) {
   const add = (axes, axis, i) => { if (axis && i !== undefined) (axes[axis] ??= new Set()).add(i); };
   add(own, table.rows, row);
   add(own, table.columns, column);
-  const alone = home.keySide === home.side; // an attention to its own tokens
+  const alone = home.keySide === home.side; // self-attention
   if (home.kind === "attention" && READ.includes(key)) add(own, "key", key === "memory" || alone ? row : undefined);
   const values = home.of.value?.wide;
   if (key === "mixed") add(own, "joined feature", head * values + column);

@@ -8,7 +8,7 @@ const MARKED = 7; // maximum letters of a wrong token beside its row
 export const rolesAt = (segment, step) => (step === segment.from ? segment.roles : segment.later);
 
 // shown: data to draw, {index, maps, segment, step, kind, site, head}; hidden: a row that was not sent yet.
-export function largePicture({ index, maps, segment, step, kind, site, head, hidden }, { outline, fills, fileName, run, when = `step ${counted(step)}` }) {
+export function largePicture({ index, maps, segment, step, kind, site, head, hidden }, { outline, isFullscreen, fileName, run, when = `step ${counted(step)}` }) {
   const look = maps.look.kinds[kind];
   const { weights, taken } = maps.large(site, head, look.causal);
   if (hidden !== undefined) weights[hidden].fill(null);
@@ -16,14 +16,14 @@ export function largePicture({ index, maps, segment, step, kind, site, head, hid
   if (look.taken) arrays[`${look.causal ? 2 : 1}.z`] = taken;
   const name = index.heads[site][head], role = rolesAt(segment, step)[site][head];
   const word = `“${maps.look.short}”`;
-  const about = run ? [name, when, role] : fills ? [when, role, index.own && word] : [when, role, word, !index.own && `seed ${index.seed}`, maps.look.fed];
+  const about = run ? [name, when, role] : isFullscreen ? [when, role, index.own && word] : [when, role, word, !index.own && `seed ${index.seed}`, maps.look.fed];
   const text = about.filter(Boolean).join(" · ");
   const gold = outline ? look.gold : [];
   return {
     spec: look.large,
     arrays,
     layout: {
-      "title.text": `<b>${run ?? name}</b>${fills && !run && !index.own ? ` · ${word}` : ""}<br><span style='font-size:${fills ? 1 : 0.8}em'>${text}</span>`,
+      "title.text": `<b>${run ?? name}</b>${isFullscreen && !run && !index.own ? ` · ${word}` : ""}<br><span style='font-size:${isFullscreen ? 1 : 0.8}em'>${text}</span>`,
       "yaxis2.ticktext": look.rows.map((_, i) => (i === hidden ? "<b>?</b>" : look.writes && i in maps.wrong ? `<b>✗</b> ${short(maps.wrong[i])}` : "")),
       shapes: gold.map(([row, column]) => ({
         type: "rect", x0: column - 0.5, x1: column + 0.5, y0: row - 0.5, y1: row + 0.5,

@@ -3,7 +3,7 @@
 import { nearest, upTo } from "./chunks.js";
 import { Control, counted } from "./control.js";
 import { Drawing, failed, loadPlotly } from "./drawing.js";
-import { drawMap } from "./map.js";
+import { drawOverview } from "./map.js";
 import { Model } from "./model.js";
 import { largePicture, neighbour, rolesAt, stripPicture, strongestCell } from "./pictures.js";
 import { Texts } from "./texts.js";
@@ -18,7 +18,7 @@ export class Player {
     this.at = { word: null, kind: null, pinned: null, step: null, outline: false, follow: mayFollow, ...first };
     this.find = (selector) => root.querySelector(selector);
     this.map = this.find(".st-key-model_map");
-    this.whole = !root.dataset.parts; // otherwise only the step control
+    this.whole = !root.dataset.parts; // false: without the maps and curves
     this.drawings = [];
     this.plotly = plotly;
     this.texts = new Texts(root, (change) => this.choose(change));
@@ -86,7 +86,7 @@ export class Player {
 
   // ---- Messages ----
 
-  // Returns a promise if the picture is drawn.
+  // Handle a message of the source. Returns a promise of the drawing, if the index is known.
   hear({ now, maps, sentence }) {
     if (now) {
       if (this.at.follow && now.owner !== this.at.step && !this.control.busy) this.at.step = now.owner;
@@ -166,7 +166,7 @@ export class Player {
     this.choose({ step, ...(this.at.follow && { follow: false }) });
   }
 
-  // Select an attention on the small map: the model's clearest head if it is there, else the first head.
+  // Select an attention in the overview: the clearest head of the model if it is there, else the first head.
   pick(kind, site) {
     this.picked = true;
     const { clearest } = this.segment(this.step());
@@ -245,7 +245,7 @@ export class Player {
     this.rest();
   }
 
-  get fills() {
+  get isFullscreen() {
     return document.fullscreenElement === this.root;
   }
 
@@ -311,15 +311,15 @@ export class Player {
     if (!maps) return;
     // Most news change only the state or a sentence: a map that is already drawn is not drawn again.
     const { kind, outline } = this.at;
-    const { fills, fileName } = this;
+    const { isFullscreen, fileName } = this;
     const [site, head] = this.head();
     const segment = this.segment(step);
-    const looks = [maps, segment, kind, outline, fills, site, head];
+    const looks = [maps, segment, kind, outline, isFullscreen, site, head];
     if (looks.some((one, i) => one !== this.looks?.[i])) {
       this.looks = null;
       const { hidden } = this;
       const shown = { index: this.index, maps, segment, step, kind, site, head, hidden: hidden?.kind === kind && hidden.word === word ? hidden.row : undefined };
-      await this.large.show(largePicture(shown, { outline, fills, fileName }));
+      await this.large.show(largePicture(shown, { outline, isFullscreen, fileName }));
       if (!this.begun) await new Promise(requestAnimationFrame); // paint the first map before the others are drawn
       if (this.chosen) return; // a newer choice is drawn first
       await this.strip.show(stripPicture(shown, { fileName }));
@@ -356,7 +356,7 @@ export class Player {
     if (!this.chosen) this.numbers(step);
   }
 
-  // The last step up to this one that has a later step.
+  // A step, limited to the last but one: mode `step` shows the training step after it.
   before(step) {
     return Math.min(step, Math.max(0, this.index.steps.at(-1) - 1));
   }
@@ -388,7 +388,7 @@ export class Player {
     this.texts.header({ ...shown, over: this.over });
     this.root.toggleAttribute("data-own", Boolean(index.own));
     this.root.dataset.step = step;
-    if (this.whole || !this.model) drawMap(this.map, index.kinds, this.head()[0], (kind, site) => this.pick(kind, site));
+    if (this.whole || !this.model) drawOverview(this.map, index.kinds, this.head()[0], (kind, site) => this.pick(kind, site));
     const last = index.steps.at(-1), newest = Math.max(last, now?.at ?? 0);
     // While a run trains, its newest step is known before the index has it: the last step of the index is not LIVE.
     const steps = newest > last ? [...index.steps, newest] : index.steps;

@@ -73,7 +73,7 @@ export class Race extends Player {
     const { steps, seconds, over } = this.source.at(position);
     const maps = await Promise.all(this.source.sides.map(({ source }, i) => source.maps(word, steps[i])));
     if (this.chosen) return; // a newer choice is drawn first
-    const { fills } = this;
+    const { isFullscreen } = this;
     const shown = this.source.sides.map(({ source: { index } }, i) => {
       const own = `step ${counted(steps[i])}`;
       const when = over[i] ? `ended at ${own}` : this.bySeconds ? `${SECONDS.format(seconds)} s, ${own}` : own;
@@ -81,13 +81,13 @@ export class Race extends Player {
     });
     this.numbers(position, shown);
     this.shown = { chunk: { word } };
-    const looks = [...maps, ...shown.flatMap(({ segment, site, head, when }) => [segment, site, head, when]), outline, fills, clock];
+    const looks = [...maps, ...shown.flatMap(({ segment, site, head, when }) => [segment, site, head, when]), outline, isFullscreen, clock];
     if (looks.some((one, i) => one !== this.looks?.[i])) {
       this.looks = looks;
       const { fileName } = this;
       // In one task of the browser, so that all pictures always show the same step.
       await Promise.all([
-        ...shown.map((one, i) => this.show(one, i, { outline, fills, when: one.when, run: this.source.names[i], fileName: `${fileName}-${SIDES[i]}` })),
+        ...shown.map((one, i) => this.show(one, i, { outline, isFullscreen, when: one.when, run: this.source.names[i], fileName: `${fileName}-${SIDES[i]}` })),
         this.subtract(shown, this.bySeconds ? `${SECONDS.format(seconds)} s` : `step ${counted(position)}`),
       ]);
     }
@@ -106,7 +106,7 @@ export class Race extends Player {
     }) });
   }
 
-  // Show in a picture's place why it is missing; empty if it is there.
+  // Show in place of a picture why it is missing. why: empty if the picture is there.
   absent(name, why) {
     this.find(`.st-key-race_${name}`).dataset.none = Boolean(why);
     this.texts.set(`.st-key-race_${name} .none`, why);
@@ -115,11 +115,11 @@ export class Race extends Player {
   // The spec of one head's picture, changed for a race; made once. In fullscreen its type is large: the legend names
   // only the ends, and column names are slanted.
   specOf(spec, how, change) {
-    const key = `${how}${this.fills}${spec}`;
+    const key = `${how}${this.isFullscreen}${spec}`;
     if (!this.specs.has(key)) {
       const figure = JSON.parse(spec);
       change(figure);
-      if (this.fills) {
+      if (this.isFullscreen) {
         const { colorbar } = figure.data.at(-1).marker, { layout } = figure;
         for (const name of ["tickvals", "ticktext"]) colorbar[name] = [colorbar[name][0], colorbar[name].at(-1)];
         layout.xaxis.tickangle = LEANING;
@@ -152,7 +152,7 @@ export class Race extends Player {
     const said = most === 0 ? "no difference in any cell" : `most: ${base.rows[row]} · ${base.columns[column]}: ${most > 0 ? "+" : "−"}${Math.round(100 * Math.abs(most))}%`;
     return this.difference.show({
       spec: this.specOf(base.large, "difference", (figure) => this.asDifference(figure)), arrays, hatched: [], step: shown[1].step, data: { most },
-      layout: { "title.text": `<b>right − left</b><br><span style='font-size:${this.fills ? 1 : 0.8}em'>${when} · ${said}</span>` },
+      layout: { "title.text": `<b>right − left</b><br><span style='font-size:${this.isFullscreen ? 1 : 0.8}em'>${when} · ${said}</span>` },
       alternative: `Right minus left, ${heads[1]} minus ${heads[0]}, ${when}: ${said}`,
       fileName: `${this.fileName}-difference`,
     });
@@ -242,7 +242,7 @@ export class Race extends Player {
   }
 }
 
-// The words that a run gets right, as a bar.
+// The held-out examples that a run gets right, as a bar.
 function bar(name, side, [right, asked, step]) {
   const share = asked ? (100 * right) / asked : 0;
   return `<div class="bar ${side}" title="${name}: held-out, at step ${counted(step)}"><small>${side}</small><span><b>${counted(right)}</b> / ${counted(asked)}</span>`

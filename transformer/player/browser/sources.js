@@ -22,7 +22,7 @@ class Source {
     return this.recent.flatMap((chunk) => (chunk.word === word ? chunk.steps.filter((step) => step > last) : []));
   }
 
-  // The place of the chunk with a step of a word; -1 if there is none.
+  // The index of the chunk that covers a step, among the chunks of a word; -1 if there is none.
   named(word, step) {
     const entries = this.index.chunks[word] ?? [];
     const last = upTo(entries, step, ([first]) => first);
@@ -60,7 +60,7 @@ class Source {
 }
 
 // Unpack bytes that were compressed and written as text.
-async function opened(text) {
+async function decompressed(text) {
   const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
@@ -79,7 +79,7 @@ export class Embedded extends Source {
   }
 
   load(name) {
-    return opened(this.packed[name]);
+    return decompressed(this.packed[name]);
   }
 
   // The forward pass of the nearest step among those that the page contains.
@@ -88,7 +88,7 @@ export class Embedded extends Source {
     if (word !== only) throw new Error(`This page holds the numbers of “${only}” alone; choose that word.`);
     const known = Object.keys(steps).map(Number);
     const at = known[nearest(known, step)];
-    return (this.passes[at] ??= opened(steps[at]).then(unpacked));
+    return (this.passes[at] ??= decompressed(steps[at]).then(unpacked));
   }
 
   say() {}
@@ -131,7 +131,7 @@ export class Live extends Source {
     return answer;
   }
 
-  // A forward pass of a word through the model at the nearest step with kept weights. how: changes of the arrangement.
+  // A forward pass of a word through the model at the nearest snapshot. how: changes of the arrangement.
   async picture(word, step, how) {
     return unpacked(await this.asked(`picture/${step}`, { word, ...how }));
   }
@@ -150,7 +150,7 @@ export class Live extends Source {
     return new Uint8Array(await answer.arrayBuffer());
   }
 
-  // Fetch the index again; during a fetch, once more after it.
+  // Fetch the index; if a fetch is running, fetch once more after it.
   reload() {
     this.again = this.loading !== undefined;
     this.loading ??= this.fetchIndex().then((answered) => {
@@ -187,7 +187,7 @@ export class Live extends Source {
     try {
       return await super.maps(word, step);
     } catch {
-      await this.reload(); // thinned since
+      await this.reload(); // the recording may have been thinned since
       return super.maps(word, step);
     }
   }
@@ -231,7 +231,7 @@ export class Live extends Source {
       const chunk = decoded(bytes.subarray(at));
       if (this.unsaid.whole) this.recent = [...this.recent.slice(1 - RECENT), chunk];
       maps = this.mapOf(chunk);
-      this.early = maps ? null : chunk; // until its axes are known
+      this.early = maps ? null : chunk; // until the index has its look
       if (!maps && this.index) this.reload();
     }
     await this.changed({ now, sentence, maps });
@@ -255,7 +255,7 @@ export class Live extends Source {
 
   say(what) {
     const { drawn, asks, ...lasting } = what;
-    Object.assign(this.unsaid, lasting); // is sent again on a new socket
+    Object.assign(this.unsaid, lasting); // sent again on a new socket
     if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(what));
   }
 

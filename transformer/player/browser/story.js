@@ -1,4 +1,5 @@
-// A story: beats that keys step through, on one run, a race or the picture of a model; hidden weights are guessed.
+// A story: beats on one run, a race or the picture of a model. Keys go from beat to beat; viewers guess
+// hidden weights.
 
 import { nearest, upTo } from "./chunks.js";
 import { Refusals, leaving, spread, whenGone } from "./component.js";
@@ -26,10 +27,11 @@ const TARGETS = {
 const percent = (share) => `${Math.round(100 * share)}%`;
 const clock = (ms) => `${Math.floor(ms / 60000)}:${String(Math.floor(ms / 1000) % 60).padStart(2, "0")}`;
 
-const guesses = new Map(); // run and beat to a column; kept when Streamlit mounts the page again
+const guesses = new Map(); // run and beat to the guessed column; kept when Streamlit mounts the page again
 
 export class Story {
-  // data: from pages/telling, with `tells` and `notes`. hooks: {base, plotly, fileName, tell, changed, leave, asks}
+  // data: from pages/telling, with `tells` (whether this page leads) and `notes` (whether it shows notes);
+  // hooks: {base, plotly, fileName, tell, changed, leave, asks}
   constructor(root, data, anchor, hooks) {
     Object.assign(this, { root, data, anchor, hooks, template: root.innerHTML, me: Math.random().toString(36).slice(2, 12) });
     Object.assign(this, { did: new Set(), follows: true, listens: new AbortController(), nows: [] });
@@ -84,7 +86,7 @@ export class Story {
   // All sources: the runs of the player, and the run of the speaker if it is another run.
   get sources() {
     const source = this.player?.source;
-    return [...(source?.sources ?? [source]), this.ear].filter(Boolean);
+    return [...(source?.sources ?? [source]), this.speakerSource].filter(Boolean);
   }
 
   // Create a player for the beat, unless the current player shows the same.
@@ -129,11 +131,11 @@ export class Story {
 
   // If the speaker's run is not on the screen, receive the speaker's position separately.
   listen(wanted) {
-    if (wanted === Boolean(this.ear)) return;
-    this.ear?.close();
-    this.ear = wanted ? this.live({ run: this.anchor, ticket: Object.values(this.data.runs)[0].ticket }) : null;
-    this.ear?.say({ live: false });
-    this.ear?.begin(({ now }) => now && this.hear(now));
+    if (wanted === Boolean(this.speakerSource)) return;
+    this.speakerSource?.close();
+    this.speakerSource = wanted ? this.live({ run: this.anchor, ticket: Object.values(this.data.runs)[0].ticket }) : null;
+    this.speakerSource?.say({ live: false });
+    this.speakerSource?.begin(({ now }) => now && this.hear(now));
   }
 
   // The selection of the beat, as a player expects it.
@@ -222,7 +224,7 @@ export class Story {
     this.write();
   }
 
-  // Take the speaker's position from the news, unless the speaker is on this page.
+  // Take the speaker's position from the news, unless this page is the speaker's.
   hear(now) {
     const { told } = now;
     if (!told || told.by === this.me || where(told) === this.heard) return;
@@ -248,7 +250,7 @@ export class Story {
     if (player.playing) return this.stopFilm();
     if (!this.there()) {
       if (data.kind === "tour") return undefined; // a single visitor can wait
-      return this.standIn.length ? this.playRecording() : this.show(this.at + 1);
+      return this.replaceableRuns.length ? this.playRecording() : this.show(this.at + 1);
     }
     return data.kind === "talk" || this.done() ? this.skip() : this.lead();
   }
@@ -259,7 +261,7 @@ export class Story {
   }
 
   // The runs of the beat that a recording can replace.
-  get standIn() {
+  get replaceableRuns() {
     const { run, against } = this.beat;
     return [run, against].filter((name) => name && this.data.runs[name].recording && this.source(name) !== this.data.runs[name].recording);
   }
@@ -267,7 +269,7 @@ export class Story {
   // Play the recording from the current step of the run.
   playRecording() {
     const from = this.nows[0]?.newest ?? 0;
-    for (const name of this.standIn) this.recorded.add(name);
+    for (const name of this.replaceableRuns) this.recorded.add(name);
     this.open();
     this.player.first = () => {
       const { player } = this;
@@ -404,7 +406,7 @@ export class Story {
     const there = data.notes || this.there(), done = talks || this.done();
     const stands = this.player && [beat.run, beat.against].some((name) => name && this.source(name) === data.runs[name].recording);
     const said = data.notes ? beat.says : [this.sentence(), this.judged()].filter(Boolean).join(" ");
-    const lacks = !there && this.standIn.length > 0;
+    const lacks = !there && this.replaceableRuns.length > 0;
     const waits = there ? "" : talks && lacks ? "Waiting for the run; Space plays the recording." : "Waiting for the run.";
     const begins = talks && !data.notes && !this.filled ? "Space fills the screen and goes on; Escape ends." : "";
     const guess = !asks ? "" : data.tells ? `Your guess? Choose a column${talks ? "; Space shows the answer" : ""}.` : this.guess === undefined ? "Your guess? Choose a column." : "The speaker shows the answer.";
@@ -486,12 +488,12 @@ export class Story {
   end() {
     clearInterval(this.ticks);
     this.listens.abort();
-    this.ear?.close();
+    this.speakerSource?.close();
     this.close();
   }
 }
 
-// A key of the speaker's position.
+// The speaker's position as a string, for comparison.
 const where = ({ at, shown, recorded }) => JSON.stringify([at, shown, recorded]);
 
 // The plain text of a token that is written as HTML.

@@ -64,7 +64,7 @@ export class Texts {
 
   // Write the free-running outputs of the model, the chosen word on top.
   outputs(index, at, segment, step) {
-    if (index.own) return; // of a user's own model only the attention is known
+    if (index.own) return; // of an own model only the attention is known
     const words = Object.keys(segment.outputs).sort((a, b) => (b === at.word) - (a === at.word));
     const rows = words.map((word) => `<tbody class="${word === at.word ? "chosen" : ""}">${index.texts[segment.outputs[word]]}</tbody>`);
     const when = segment.written === step ? "" : ` at step ${counted(segment.written)}`;

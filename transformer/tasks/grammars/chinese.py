@@ -12,15 +12,15 @@ carry its meaning: "New" and "York" each to 纽 and 约. In particular
     not                    to 不; what to 什 and 么
     ?                      to ？ and the 吗 before it
 
-and to nothing, an empty link, where Chinese says nothing: "the" of a bare noun, "is" where an adjective is
-denied, asked for or compared. Nothing comes from measure words, from 把, and from the 的 and 很 of an
+and has an empty link where Chinese has no word for it: "the" of a bare noun, "is" where an adjective is
+denied, asked for or compared. No English word is linked to measure words, to 把, or to the 的 and 很 of an
 adjective before its noun. A word that only agrees with another, as "are" and "books" do with 三, has no link
 to it.
 
-One combination in ten is held out, the same ones in all patterns: of adjective and noun or name, of verb and
-object, of thing and place, of name and kind, of two names compared, of this or that and what it is, and where
-什么 asks, of person and verb. Every sentence that says, denies or asks that New York is a city is held out
-too.
+One combination in ten is held out, the same in all patterns. A combination is an adjective and its noun or
+name; a verb and its object; a thing and its place; a name and the noun that says what it is; two compared
+names; this or that and its noun; in questions with 什么, a person and a verb. Every sentence that states,
+denies or asks that New York is a city is held out too.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from collections.abc import Sequence
 from transformer.tasks.grammars.chinese_patterns import ABOUT_AN_ADJECTIVE, WAYS
 from transformer.tasks.grammars.chinese_sentence import Sentence
 from transformer.tasks.grammars.chinese_words import PATTERNS, PROBES
+from transformer.tasks.grammars.derivation import Derivation
 from transformer.tasks.grammars.grammar import Grammar, checked
-from transformer.tasks.grammars.telling import Telling
 from transformer.tasks.writing import Writing
 
 NEW_YORK_IS_A_CITY = "纽约是一座城市"
-"""Always held out, while each of its characters is trained on elsewhere."""
+"""Always held out; each of its characters occurs in other training sentences."""
 
 
 class ChineseWriting(Writing):
-    """Chinese, whose question mark may be typed as the Latin one."""
+    """The writing of Chinese; a Latin question mark is accepted too."""
 
     def clean(self, text: str) -> str:
-        """As `Writing.clean`, with the full-width question mark."""
+        """Replace ? by the full-width question mark, then clean as `Writing.clean` does."""
         return super().clean(text.replace("?", "？"))
 
 
@@ -52,15 +52,15 @@ N_PROBES = 5
 
 
 def chinese(patterns: Sequence[str] | None = None, adjectives: int = 1) -> Grammar:
-    """Sentences of these patterns.
+    """The grammar of these patterns.
 
     Args:
-        patterns: in `PATTERNS`, drawn each as often; None: all of them.
-        adjectives: most that a sentence has, at most two of them before a noun. Without any, descriptions,
-            predicates, comparisons and relatives cannot be said.
+        patterns: names in `PATTERNS`, each drawn equally often; None: all.
+        adjectives: maximum per sentence, at most two of them before a noun. With 0, the patterns
+            description, predicate, comparison and relative are not possible.
 
     Raises:
-        InputError: there is no such pattern, or it cannot be said without an adjective.
+        InputError: a pattern does not exist, or needs an adjective and `adjectives` is 0.
     """
     mute = [pattern for pattern, ways in WAYS.items() if set(ways) <= set(ABOUT_AN_ADJECTIVE)]
     chosen = checked(PATTERNS, patterns, adjectives, mute)
@@ -69,17 +69,17 @@ def chinese(patterns: Sequence[str] | None = None, adjectives: int = 1) -> Gramm
         for pattern in chosen
     }
 
-    def tell(telling: Telling) -> None:
-        telling.pattern, _ = telling.pick(chosen)
-        way, _ = telling.pick(possible[telling.pattern])
-        way(Sentence(telling, adjectives - (way in ABOUT_AN_ADJECTIVE)))
+    def derive(derivation: Derivation) -> None:
+        derivation.pattern, _ = derivation.pick(chosen)
+        way, _ = derivation.pick(possible[derivation.pattern])
+        way(Sentence(derivation, adjectives - (way in ABOUT_AN_ADJECTIVE)))
 
-    probes = sorted(PROBES, key=lambda pattern: pattern not in chosen)[:N_PROBES]
+    tracked_words = sorted(PROBES, key=lambda pattern: pattern not in chosen)[:N_PROBES]
     return Grammar(
         "zh-en",
         CHINESE,
         ENGLISH,
-        tell,
-        probes=[PROBES[pattern] for pattern in probes],
+        derive,
+        tracked_words=[PROBES[pattern] for pattern in tracked_words],
         always_held_out=(NEW_YORK_IS_A_CITY,),
     )

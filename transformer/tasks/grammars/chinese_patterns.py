@@ -1,4 +1,4 @@
-"""The kinds of Chinese sentences: each is said from first character to last, then written in English."""
+"""Sentence patterns: each function builds the Chinese from first character to last, then the English."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from transformer.tasks.grammars.chinese_words import (
 )
 
 _ASKED = adjectives("大 小 漂亮 有名 古老 贵 便宜")
-"""What may be asked about any city or country."""
+"""Adjectives for questions about any city or country."""
 _OPINIONS = adjectives("漂亮 有名")
-"""What may be said of any two cities or countries."""
+"""Adjectives that can compare any two cities or countries."""
 _BIG, _SMALL, _EXPENSIVE, _CHEAP = adjectives("大 小 贵 便宜")
 _NOT_COLOURS = (SIZE, AGE, PRICE, LOOKS, FAME)
 _PLACED, _PLACES = tuple(PLACES), tuple(THINGS)
@@ -215,7 +215,7 @@ def _relative(to: Sentence) -> None:
     (_, who), when = to.person(), to.time()
     verb, at = to.verb([verb for verb in VERBS if "relative" in verb.uses])
     that = to.say("的")
-    thing = to.bare(verb.objects, (*verb.without, SIZE))  # a size is left to be said of everything
+    thing = to.bare(verb.objects, (*verb.without, SIZE))  # a size stays free as the predicate
     to.combine(thing.noun.text, verb.text)
     very = to.say("很")
     adjective = to.after(thing.noun.text, thing.after(verb.without))
@@ -257,9 +257,9 @@ WAYS: dict[str, tuple[Way, ...]] = {
     "wh": (_what,),
     "ba": (_object_first,),
 }
-"""The sentences of each pattern; each kind is as likely as any other."""
+"""Pattern to the functions that build its sentences, each drawn equally often."""
 ABOUT_AN_ADJECTIVE = (
     *(_such_a_fact, _such_a_thing, _quality_denied, _quality_asked, _predicate),
     *(_names_compared, _things_compared, _relative),
 )
-"""Those that have one adjective in any case."""
+"""Functions whose sentences always have an adjective."""

@@ -1,4 +1,4 @@
-"""Parts of Chinese sentences: each is said in Chinese at once, and kept in English until it is written."""
+"""Parts of sentences: each adds its Chinese to the source at once, and returns its English for `write`."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from transformer.tasks.grammars.chinese_words import (
     Verb,
     adjectives,
 )
-from transformer.tasks.grammars.telling import Places, Telling
+from transformer.tasks.grammars.derivation import Derivation, Places
 
 NOWHERE: Places = ()
 Words = list[tuple[str, Places]]
-"""English words, each with the places it comes from; "a" is not yet "an"."""
+"""English words, each with the source places it comes from; `write` turns "a" into "an" where needed."""
 ALL_NOUNS = tuple(NOUNS.values())
 DEMONSTRATIVES = {"这": ("this", "these"), "那": ("that", "those")}
 THIS_OR_THAT = tuple(DEMONSTRATIVES)
@@ -36,12 +36,12 @@ THIS_OR_THAT = tuple(DEMONSTRATIVES)
 _text, _measure, _before = attrgetter("text"), attrgetter("measure"), attrgetter("before")
 _NUMBERS, _TIMES = tuple(NUMBERS), tuple(TIMES)
 _SHORT = adjectives("大 小 新 旧")
-"""What may stand between a colour and its noun."""
+"""Adjectives that may stand between a colour and its noun."""
 
 
 @dataclass
 class Phrase:
-    """A noun with what is said before it."""
+    """A noun with the words before it."""
 
     words: Words
     noun: Noun
@@ -54,7 +54,7 @@ class Phrase:
         return "are" if self.plural else "is"
 
     def after(self, without: Sequence[str] = ()) -> list[Adjective]:
-        """Adjectives that can still be said of it, none of these kinds."""
+        """Adjectives that can still be its predicate, none of these kinds."""
         kinds = {adjective.kind for adjective in self.adjectives}.union(without)
         return [adjective for adjective in self.noun.after if adjective.kind not in kinds]
 
@@ -63,14 +63,14 @@ class Sentence:
     """The parts from which a pattern builds a sentence; Chinese follows the order of the calls.
 
     Args:
-        telling: what is said and written.
-        left: most optional adjectives that may still be said.
+        derivation: the derivation of the sentence to build.
+        left: number of optional adjectives that the sentence may still have.
     """
 
-    def __init__(self, telling: Telling, left: int) -> None:
-        self.pick, self.say, self.combine = telling.pick, telling.say, telling.combine
+    def __init__(self, derivation: Derivation, left: int) -> None:
+        self.pick, self.say, self.combine = derivation.pick, derivation.say, derivation.combine
         self.left = left
-        self._telling = telling
+        self._derivation = derivation
 
     def write(self, *parts: Words) -> None:
         """Write these English words, in this order."""
@@ -78,7 +78,7 @@ class Sentence:
         for i, (word, places) in enumerate(words):
             if word == "a" and words[i + 1][0][0] in "aeiou":
                 word = "an"
-            self._telling.write(word, places)
+            self._derivation.write(word, places)
 
     def name(self, names: Sequence[Name] = NAMES) -> tuple[Name, Words]:
         """The name of a city or country."""
@@ -86,10 +86,10 @@ class Sentence:
         return name, words_of(name.english, at)
 
     def fact(self, name: Name, kind: Noun) -> None:
-        """Note that a name is said to be of a kind, or not to be, or asked whether it is."""
+        """Note the combination of a name and the noun that the sentence states, denies or asks of it."""
         self.combine(name.text, kind.text)
         if name is NEW_YORK and kind is NEW_YORK.kind:
-            self._telling.held_out = True
+            self._derivation.held_out = True
 
     def such(self, name: Name, noun: Noun, options: Sequence[Adjective]) -> Words:
         """An adjective for a name, before the noun that says what the name is."""
@@ -103,7 +103,7 @@ class Sentence:
         return which, [(DEMONSTRATIVES[which][0], at)]
 
     def one(self, nouns: Sequence[Noun]) -> tuple[Noun, Words]:
-        """一 and the measure word of a noun, which is not said yet."""
+        """一 and the measure word of a noun; the noun itself is added later."""
         at = self.say("一")
         noun, _ = self.pick(nouns, _measure)
         return noun, [("a", at)]
@@ -113,7 +113,7 @@ class Sentence:
         return words_of(noun.many if plural else noun.one, self.say(noun.text))
 
     def qualified(self, noun: Noun, without: Sequence[str] = (), plural: bool = False) -> Phrase:
-        """A noun, perhaps with adjectives before it, though of none of these kinds."""
+        """A noun, perhaps with adjectives before it, none of the kinds in `without`."""
         chosen: list[Adjective] = []
         words: Words = []
         for options in self._steps(noun, without) if self.left else ():
@@ -124,7 +124,7 @@ class Sentence:
         return Phrase(words + self.noun(noun, plural), noun, plural, tuple(chosen))
 
     def _steps(self, noun: Noun, without: Sequence[str]) -> tuple[list[Adjective], ...]:
-        """What to choose each adjective from: none, one, or a colour and a short one."""
+        """The options for each adjective; there is none, one, or a colour and one of `_SHORT`."""
         allowed = [adjective for adjective in noun.before if adjective.kind not in without]
         colours = [adjective for adjective in allowed if adjective.kind == COLOUR]
         short = [adjective for adjective in allowed if adjective in _SHORT]
@@ -142,12 +142,12 @@ class Sentence:
         return adjective, [(adjective.english, at[start : start + len(adjective.text)])]
 
     def counted(self, nouns: Sequence[Noun], without: Sequence[str] = ()) -> Phrase:
-        """How many of what: 三本书, three books."""
+        """A number and a noun: 三本书, three books."""
         number, at = self.pick(_NUMBERS, str)
         return self._measured([(NUMBERS[number], at)], nouns, without, number != "一")
 
     def bare(self, nouns: Sequence[Noun], without: Sequence[str] = ()) -> Phrase:
-        """One thing that is known: 书, the book."""
+        """A definite noun without demonstrative: 书, the book."""
         noun, _ = self.pick(nouns)
         phrase = self.qualified(noun, without)
         phrase.words.insert(0, ("the", NOWHERE))
@@ -156,7 +156,7 @@ class Sentence:
     def pointed(
         self, nouns: Sequence[Noun], without: Sequence[str] = (), which: Sequence[str] = THIS_OR_THAT
     ) -> tuple[str, Phrase]:
-        """One thing that is pointed at: 这本书, this book.
+        """A demonstrative and a singular noun: 这本书, this book.
 
         Returns:
             这 or 那, and the whole phrase.
@@ -165,7 +165,7 @@ class Sentence:
         return chosen, self._measured([(DEMONSTRATIVES[chosen][0], at)], nouns, without)
 
     def pointed_many(self, nouns: Sequence[Noun], without: Sequence[str] = ()) -> Phrase:
-        """Several things that are pointed at: 这三本书, these three books."""
+        """A demonstrative, a number and a plural noun: 这三本书, these three books."""
         which, at = self.pick(THIS_OR_THAT, str)
         number, number_at = self.pick(_NUMBERS[1:], str)
         words = [(DEMONSTRATIVES[which][1], at), (NUMBERS[number], number_at)]
@@ -181,12 +181,12 @@ class Sentence:
         return phrase
 
     def these(self, nouns: Sequence[Noun], without: Sequence[str] = ()) -> Phrase:
-        """One thing or several that are pointed at."""
+        """A noun with a demonstrative, singular or plural."""
         many, _ = self.pick((False, True))
         return self.pointed_many(nouns, without) if many else self.pointed(nouns, without)[1]
 
     def known(self, nouns: Sequence[Noun], without: Sequence[str] = ()) -> Phrase:
-        """What is known, or pointed at."""
+        """A definite noun, with or without a demonstrative."""
         bare, _ = self.pick((True, False))
         return self.bare(nouns, without) if bare else self.these(nouns, without)
 
@@ -196,12 +196,12 @@ class Sentence:
         return person, [(word, NOWHERE if word == "the" else at) for word in person.english.split()]
 
     def time(self) -> Words:
-        """When; or nothing."""
+        """A time, or no words."""
         time, at = self.pick(("", *_TIMES), str)
         return words_of(TIMES[time], at) if time else []
 
     def verb(self, verbs: Sequence[Verb]) -> tuple[Verb, Places]:
-        """What is done."""
+        """A verb."""
         return self.pick(verbs, _text)
 
     def where(self, thing: Noun) -> tuple[Words, Words]:
@@ -216,21 +216,21 @@ class Sentence:
         return self.postposition(places[place.noun])[1], place.words
 
     def postposition(self, options: Sequence[str]) -> tuple[str, Words]:
-        """On, under or next to."""
+        """A postposition: on, under or next to."""
         postposition, at = self.pick(options, str)
         return postposition, words_of(POSTPOSITIONS[postposition], at)
 
     def quality(
         self, adverb: str, of_name: Callable[[Name], Sequence[Adjective]]
     ) -> tuple[Words, str, Places, Words]:
-        """A city, a country or things, and an adjective of it: 这三本书很贵.
+        """A name or a noun as subject, and its predicate adjective: 这三本书很贵.
 
         Args:
-            adverb: what is said before the adjective; may be nothing.
+            adverb: the text before the adjective; may be empty.
             of_name: the adjectives for each name.
 
         Returns:
-            The subject, its form of "to be", the adverb and the adjective.
+            The subject, its form of "to be", the places of the adverb, and the adjective.
         """
         named, _ = self.pick((False, True))
         if named:

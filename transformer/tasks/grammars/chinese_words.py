@@ -1,4 +1,4 @@
-"""The words of the Chinese grammar, their English, and what goes with what, from `words/chinese.tsv`."""
+"""The words of the Chinese grammar, their English and their combinations, from `words/chinese.tsv`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from transformer.tasks.grammars.lexicon import read_rows
 SIZE, AGE, PRICE, LOOKS, FAME, COLOUR = "size", "age", "price", "looks", "fame", "colour"
 _ROWS = read_rows("chinese")
 PATTERNS = dict(_ROWS["pattern"])
-"""Each kind of sentence, with what to look for in the attention."""
+"""Name of each pattern to what to look for in the attention."""
 PROBES = dict(_ROWS["probe"])
-"""A question of each pattern, the most telling first."""
+"""Name of each pattern to one of its questions, the most instructive first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,14 +25,14 @@ class Adjective:
     english: str
     comparative: str
     before: str
-    """As it is said before a noun, with 的 (and 很) where it takes them."""
+    """Its form before a noun, with 的 (and 很) where it takes them."""
 
 
 ADJECTIVES = {row[0]: Adjective(*row) for row in _ROWS["adjective"]}
 
 
 def adjectives(listed: str) -> tuple[Adjective, ...]:
-    """The adjectives in a list."""
+    """The adjectives in a text, separated by spaces."""
     return tuple(ADJECTIVES[text] for text in listed.split())
 
 
@@ -45,9 +45,9 @@ class Noun:
     one: str
     many: str
     before: tuple[Adjective, ...]
-    """Adjectives that are said before it."""
+    """Adjectives that can stand before it."""
     after: tuple[Adjective, ...]
-    """Adjectives that are said of it."""
+    """Adjectives that can be its predicate."""
 
 
 def _noun(text: str, measure: str, one: str, many: str, both: str, after: str = "") -> Noun:
@@ -58,11 +58,11 @@ def _noun(text: str, measure: str, one: str, many: str, both: str, after: str = 
 
 NOUNS = {row[0]: _noun(*row) for row in _ROWS["noun"]}
 (PLACE,) = (_noun(*row) for row in _ROWS["place"])
-"""What both a city and a country are."""
+"""The noun that fits both a city and a country."""
 
 
 def nouns(listed: str) -> tuple[Noun, ...]:
-    """The nouns in a list."""
+    """The nouns in a text, separated by spaces."""
     return tuple(NOUNS[text] for text in listed.split())
 
 
@@ -74,7 +74,7 @@ class Name:
     english: str
     kind: Noun
     other: Noun
-    """The kind that it is not."""
+    """The noun that does not fit it: country for a city, city for a country."""
     is_: tuple[Adjective, ...]
     is_not: tuple[Adjective, ...]
 
@@ -87,7 +87,7 @@ def _names(what: str, kind: Noun, other: Noun) -> tuple[Name, ...]:
 
 
 CITIES = _names("city", NOUNS["城市"], NOUNS["国家"])
-"""The largest first, as the countries are."""
+"""The largest first, as in COUNTRIES."""
 COUNTRIES = _names("country", NOUNS["国家"], NOUNS["城市"])
 NAMES = CITIES + COUNTRIES
 (NEW_YORK,) = (name for name in CITIES if name.text == "纽约")
@@ -95,29 +95,29 @@ NAMES = CITIES + COUNTRIES
 
 @dataclass(frozen=True, eq=False)
 class Person:
-    """Who does something."""
+    """A person, as the subject of a verb."""
 
     text: str
     english: str
-    """With "the" where English has it."""
+    """With "the" where English needs it."""
 
 
 OTHERS = tuple(Person(*row) for row in _ROWS["person"])
-"""Whom a question is about: not the speakers."""
+"""Persons that a question can be about: not I or we."""
 PERSONS = (*(Person(*row) for row in _ROWS["speaker"]), *OTHERS)
 
 
 @dataclass(frozen=True, eq=False)
 class Verb:
-    """What a person does, and to what."""
+    """A verb with its possible objects."""
 
     text: str
     english: str
     past: str
     uses: tuple[str, ...]
-    """Kinds of sentences that it goes with: ba, relative."""
+    """Patterns that allow it, besides past, yes-no and wh: ba, relative."""
     without: tuple[str, ...]
-    """Kinds of adjectives that its object does not take: what is drawn has no price."""
+    """Kinds of adjectives that its object does not take: a drawn thing has no price."""
     objects: tuple[Noun, ...]
 
 
@@ -126,7 +126,7 @@ VERBS = tuple(
     for text, english, past, uses, without, objects in _ROWS["verb"]
 )
 HANDLED = nouns(_ROWS["handled"][0][0])
-"""What is disposed of."""
+"""Nouns that can follow 把."""
 
 TIMES = dict(_ROWS["time"])
 NUMBERS = dict(_ROWS["number"])
@@ -153,8 +153,8 @@ def _places() -> dict[Noun, dict[Noun, tuple[str, ...]]]:
 
 
 THINGS = _things()
-"""By place and postposition, what may be there; a thing is not beside its like, which needs "another"."""
+"""Place to postposition to what may be there; never the same noun twice, which would need "another"."""
 PLACES = _places()
-"""By thing and place, the postpositions; the contents of a map are only stated with 有."""
+"""Thing to place to postpositions; without 地图, a map, whose contents only sentences with 有 state."""
 ALIKE = tuple(nouns(listed) for (listed,) in _ROWS["alike"])
-"""What is compared with what."""
+"""Groups of nouns that can be compared with each other."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from transformer.errors import InputError
 from transformer.tasks.corpus import HELD_OUT_SEED, Corpus, Pair
-from transformer.tasks.grammars.telling import Rules, drawn, heard, recognised
+from transformer.tasks.grammars.derivation import Rules, drawn, parse, source_vocabulary
 from transformer.tasks.writing import Writing
 
 FULL_STOPS = ".。"
@@ -25,12 +25,12 @@ def checked(
 
     Args:
         known: the patterns of a grammar.
-        patterns: those that are asked for; None: all that can be said.
-        adjectives: most that a sentence has.
-        about_an_adjective: patterns that cannot be said without one.
+        patterns: the requested ones; None: all that are possible.
+        adjectives: maximum per sentence.
+        about_an_adjective: patterns that need an adjective.
 
     Raises:
-        InputError: there is no such pattern, or it cannot be said without an adjective.
+        InputError: a pattern does not exist, or needs an adjective and `adjectives` is 0.
     """
     names = tuple(known)
     if patterns is None:
@@ -53,14 +53,13 @@ class Grammar(Corpus):
     """Sentences of a grammar with their translations: a `Corpus`.
 
     Args:
-        name: what the corpus is called.
+        name: name of the corpus.
         src: how the source language is written.
         tgt: how the target language is written.
-        rules: the grammar, bound to its difficulty.
-        probes: questions to begin with, the most telling first; those that the rules cannot make are
-            replaced by held-out sentences.
-        always_held_out: sentences that are kept from training whatever their words, where the rules make
-            them.
+        rules: the grammar, with its patterns and number of adjectives fixed.
+        tracked_words: questions to track at first, the most instructive first; those that the rules cannot
+            make are replaced by held-out sentences.
+        always_held_out: sentences that are held out whatever their words, if the rules make them.
     """
 
     translates = True
@@ -72,16 +71,16 @@ class Grammar(Corpus):
         tgt: Writing,
         rules: Rules,
         *,
-        probes: Sequence[str],
+        tracked_words: Sequence[str],
         always_held_out: Sequence[str] = (),
     ) -> None:
         self.name, self.src, self.tgt = name, src, tgt
         self.rules = rules
-        self._probes = tuple(map(src.clean, probes))
-        self._always_held_out = dict.fromkeys(map(src.clean, always_held_out))  # a set in its own order
+        self._probes = tuple(map(src.clean, tracked_words))
+        self._always_held_out = dict.fromkeys(map(src.clean, always_held_out))  # an ordered set
 
     def drawn(self, rng: np.random.Generator, count: int) -> list[Pair]:
-        """Sentences by chance, none of them held out; one may come twice."""
+        """Random sentences, none of them held out; a sentence may repeat."""
         chance = random.Random(int(rng.integers(2**63)))
         pairs: list[Pair] = []
         while len(pairs) < count:
@@ -91,21 +90,21 @@ class Grammar(Corpus):
         return pairs
 
     def held_out_draws(self) -> Iterator[Pair]:
-        """Sentences that are always held out, then others by chance."""
+        """Sentences that are always held out, then random ones."""
         yield from filter(None, map(self.find, self._always_held_out))
         chance = random.Random(HELD_OUT_SEED)
         while True:
             yield self._draw(chance)
 
-    def probes(self) -> Sequence[str]:
-        """The questions to begin with; held-out sentences stand in for those that the rules cannot make."""
+    def tracked_words(self) -> Sequence[str]:
+        """The questions to track at first; held-out sentences replace those that the rules cannot make."""
         return self._to_begin_with
 
     def read(self, text: str) -> str:
         """Clean what a user typed. Words have to be known; the order of words is free.
 
         Raises:
-            InputError: there is no word, or one that the grammar never uses.
+            InputError: the text has no word, or a word that the grammar never uses.
         """
         cleaned = self.src.clean(text)
         if cleaned[-1:] in FULL_STOPS and cleaned[-1:] not in self.words:
@@ -124,7 +123,7 @@ class Grammar(Corpus):
 
     def find(self, source: str) -> Pair | None:
         """The sentence with its translation and links; None where the rules do not make it."""
-        pairs = recognised(self.rules, self.src, self.tgt, source)
+        pairs = parse(self.rules, self.src, self.tgt, source)
         return self._kept(pairs[0]) if pairs else None
 
     @cached_property
@@ -140,18 +139,18 @@ class Grammar(Corpus):
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """Every unit of a source."""
-        return frozenset(heard(self.rules, self.src))
+        """Every unit that a source may have."""
+        return frozenset(source_vocabulary(self.rules, self.src))
 
     def _draw(self, chance: random.Random) -> Pair:
         return self._kept(drawn(self.rules, self.src, self.tgt, chance))
 
     def _kept(self, pair: Pair) -> Pair:
-        """The pair, held out where its sentence always is."""
+        """The pair, marked as held out if its sentence is always held out."""
         return replace(pair, held_out=True) if pair.source in self._always_held_out else pair
 
     def _unknown(self, units: Sequence[str], unknown: Sequence[str]) -> InputError:
-        """What to say of words that the grammar never uses, with the nearest that it does."""
+        """The error for words that the grammar never uses, with the most similar words that it uses."""
         nearest = {word: difflib.get_close_matches(word, sorted(self.words), n=1) for word in unknown}
         known = {word: near[0] for word, near in nearest.items() if near}
         named = ", ".join(f'"{word}"' for word in unknown)
@@ -159,7 +158,7 @@ class Grammar(Corpus):
         if not known:
             return InputError(f"{message}Use those, for example: {self._example}", "probe_words")
         hints = ", ".join(f'"{near}" for "{word}"' for word, near in known.items())
-        offer = self.src.joined([known.get(unit, unit) for unit in units])
+        suggestion = self.src.join([known.get(unit, unit) for unit in units])
         return InputError(
-            f"{message}Try {hints}.", "probe_words", offer if len(known) == len(unknown) else None
+            f"{message}Try {hints}.", "probe_words", suggestion if len(known) == len(unknown) else None
         )

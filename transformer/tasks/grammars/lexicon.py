@@ -1,4 +1,4 @@
-"""The words of English and another language, each with its forms and with what it goes with."""
+"""The words of English and another language, each with its forms and its possible combinations."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ NOT_PERSONS: Kinds = (ANIMAL, THING)
 ALL: Kinds = (PERSON, ANIMAL, THING)
 
 SINGULAR, PLURAL, OWNING = ("a", "this"), ("these", "three"), ("my", "his", "her")
-"""Determiners; "the" and the owning ones take both numbers."""
+"""Determiners; "the" and the possessives fit singular and plural."""
 ENOUGH = 3
-"""Fewest nouns that an adjective must fit: one is left even though no noun may come twice in a sentence."""
+"""Minimum number of nouns that an adjective fits: one stays free, though no noun repeats in a sentence."""
 
 
 @dataclass(frozen=True, eq=False)
 class Noun:
-    """A thing with a gender; its plural is written out, for many are irregular."""
+    """A noun with its gender and its plurals, which are listed because many are irregular."""
 
     en: str
     en_many: str
@@ -37,7 +37,7 @@ class Noun:
 
 @dataclass(frozen=True, eq=False)
 class Adjective:
-    """A quality, and where it stands."""
+    """An adjective with its forms and its place before or after the noun."""
 
     en: str
     forms: tuple[str, ...]
@@ -46,7 +46,7 @@ class Adjective:
     """Whether it stands before its noun; after it otherwise."""
     kinds: Kinds
     about: str
-    """The quality that it describes, such as colour; a noun gets at most one of each. Empty: its own."""
+    """The quality described, such as colour; at most one of each per noun. Empty: a quality of its own."""
     never: tuple[str, ...]
     """English nouns with which it would mean something else."""
 
@@ -55,13 +55,13 @@ class Adjective:
         return noun.kind in self.kinds and noun.en not in self.never
 
     def repeats(self, other: Adjective) -> bool:
-        """Whether both speak of the same."""
+        """Whether both adjectives describe the same quality."""
         return (self.about or self.en) == (other.about or other.en)
 
 
 @dataclass(frozen=True, eq=False)
 class Verb:
-    """What one does."""
+    """A verb with its forms, objects and subjects."""
 
     en: str
     en_one: str
@@ -77,24 +77,24 @@ class Verb:
 
 @dataclass(frozen=True, eq=False)
 class Lexicon:
-    """The words of English and another language, with what its forms depend on."""
+    """The words of English and another language, with the rules for their forms."""
 
     nouns: tuple[Noun, ...]
     adjectives: tuple[Adjective, ...]
     verbs: tuple[Verb, ...]
     sounds: dict[str, re.Pattern[str]]
-    """Beginnings of a word on which the form of the word before it depends."""
+    """Sound to the word beginnings that have it; the form of the word before depends on it."""
     forms: dict[tuple[str, str], tuple[str, ...]]
-    """By an English word and the sound of what follows: masculine and feminine, then both in the plural."""
+    """(English word, sound of the next word) to masculine and feminine, then both in the plural."""
     contractions: dict[str, str]
-    """The word for "of" contracted with a determiner, by that determiner."""
+    """Determiner to its contraction with the word for "of"."""
     patterns: dict[str, str]
-    """The kinds of sentences that the other language has, each with what to look for in the attention."""
-    probes: tuple[str, ...]
-    """Questions to begin with, the most telling first."""
+    """Name of each sentence pattern to what to look for in the attention."""
+    tracked_words: tuple[str, ...]
+    """Questions to track at first, the most instructive first."""
 
     def forms_before(self, english: str, following: str) -> tuple[str, ...]:
-        """The forms of a word before another one; none where it has none of its own there."""
+        """The forms of a word before the word `following`; empty where none are listed."""
         for sound, beginning in self.sounds.items():
             if beginning.match(following) and (english, sound) in self.forms:
                 return self.forms[english, sound]
@@ -102,7 +102,7 @@ class Lexicon:
 
 
 def read_rows(language: str) -> dict[str, list[list[str]]]:
-    """Lines of a file in `words/` by their first word, cut at the tabs; its comments say what is where."""
+    """Rows of a file in `words/` by their first cell, split at tabs; comments there name the columns."""
     rows: dict[str, list[list[str]]] = {}
     for line in (WORDS / f"{language}.tsv").read_text(encoding="utf-8").splitlines():
         if not line.startswith("#"):
@@ -122,7 +122,7 @@ def read_lexicon(language: str) -> Lexicon:
         forms={(en, sound): _four(forms) for en, sound, *forms in rows["form"]},
         contractions=dict(rows["contraction"]),
         patterns=dict(rows["pattern"]),
-        probes=tuple(probe for (probe,) in rows["probe"]),
+        tracked_words=tuple(probe for (probe,) in rows["probe"]),
     )
 
 
@@ -166,8 +166,8 @@ class Counted(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def counts(determiner: str, plural: bool | None) -> tuple[bool, ...]:
-    """The numbers that a noun may have after a determiner, False for singular; `plural` may restrict them."""
+def grammatical_numbers(determiner: str, plural: bool | None) -> tuple[bool, ...]:
+    """Grammatical numbers of a noun after a determiner, False for singular; `plural` may restrict them."""
     numbers = (False,) if determiner in SINGULAR else (True,) if determiner in PLURAL else (False, True)
     return tuple(number for number in numbers if plural in (None, number))
 
@@ -182,7 +182,7 @@ def nouns_for(
         for noun in lexicon.nouns
         if noun.kind in kinds and not (noun.kind == PERSON and determiner in OWNING)
         if all(adjective.goes_with(noun) for adjective in adjectives)
-        for number in counts(determiner, plural)
+        for number in grammatical_numbers(determiner, plural)
     )
 
 

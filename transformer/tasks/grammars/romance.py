@@ -10,8 +10,8 @@ Conventions of the links:
 - One word that translates two comes from both: "du" from 's and "the", "vedono" from "they" and
   "see".
 - A pronoun comes from "it" or "them" alone. Its gender comes from the noun, as that of articles and
-  adjectives does, and elided forms from the next word: that is agreement, not translation. So it is no
-  link, and attention there is not in the gold alignment.
+  adjectives does, and elided forms from the next word: that is agreement, not translation, so the gold
+  alignment has no links for it.
 - "Does" and "do" have no translation beside "not". In a question "est-ce que" comes from them; Italian asks
   by intonation alone, and no word comes from them.
 """
@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from transformer.tasks.grammars.derivation import Derivation, Places
 from transformer.tasks.grammars.english import (
     ENGLISH,
     MORE,
@@ -33,11 +34,10 @@ from transformer.tasks.grammars.english import (
 )
 from transformer.tasks.grammars.grammar import Grammar, checked
 from transformer.tasks.grammars.lexicon import Lexicon, Verb, read_lexicon
-from transformer.tasks.grammars.telling import Places, Telling
 from transformer.tasks.writing import Writing
 
 ABOUT_AN_ADJECTIVE = ("copula",)
-"""Patterns that cannot be said without one."""
+"""Patterns that need an adjective."""
 Words = list[tuple[str, Places]]
 """Words of the target, each with the places of the source that it comes from."""
 
@@ -55,37 +55,37 @@ class Romance:
         """English sentences with their translations.
 
         Args:
-            patterns: drawn each as often; None: all. With "determiners" among them, "this", "my" and "three"
-                may come in sentences of every pattern.
-            adjectives: how many a sentence may have at most.
+            patterns: each drawn equally often; None: all. With "determiners" among them, "this", "my" and
+                "three" may occur in sentences of every pattern.
+            adjectives: maximum per sentence.
 
         Raises:
-            InputError: a pattern that does not exist, or cannot be said without an adjective.
+            InputError: a pattern does not exist, or needs an adjective and `adjectives` is 0.
         """
-        known, probes = self.lexicon.patterns, self.lexicon.probes
+        known, words = self.lexicon.patterns, self.lexicon.tracked_words
         asked = checked(known, patterns, adjectives, ABOUT_AN_ADJECTIVE)
         chosen = tuple(name for name in known if name in asked)
         determiners = PLAIN + MORE if "determiners" in chosen else PLAIN
 
-        def tell(telling: Telling) -> None:
-            telling.pattern, _ = telling.pick(chosen)
-            speaker = Speaker(telling, self.lexicon, determiners, adjectives)
-            self._write(telling, PATTERNS[telling.pattern](speaker))
+        def derive(derivation: Derivation) -> None:
+            derivation.pattern, _ = derivation.pick(chosen)
+            speaker = Speaker(derivation, self.lexicon, determiners, adjectives)
+            self._write(derivation, PATTERNS[derivation.pattern](speaker))
 
-        return Grammar(self.name, ENGLISH, self.writing, tell, probes=probes, always_held_out=probes)
+        return Grammar(self.name, ENGLISH, self.writing, derive, tracked_words=words, always_held_out=words)
 
-    def _write(self, telling: Telling, clause: Clause) -> None:
+    def _write(self, derivation: Derivation, clause: Clause) -> None:
         words = self._statement(clause)
         if clause.asked_at:
             does = self._said("does", clause.does_at, words[0][0])
             words = [*does, *words, ("?", clause.asked_at)]
         for text, places in words:
-            telling.write(text, places)
+            derivation.write(text, places)
 
     def _statement(self, clause: Clause) -> Words:
         subject, (verb, at), thing = clause.subject, clause.verb, clause.object
         if isinstance(subject, Pronoun):
-            words: Words = []  # dropped: the ending of the verb says it
+            words: Words = []  # dropped: the ending of the verb shows the person
             at = subject.at + at
         else:
             words = self._phrase(subject)
@@ -147,5 +147,5 @@ def _form(verb: Verb, subject: Phrase | Pronoun) -> str:
     return verb.forms[2 * first + subject.plural]
 
 
-FRENCH = Romance("en-fr", read_lexicon("french"), Writing(spaced="?!;:"))
+FRENCH = Romance("en-fr", read_lexicon("french"), Writing(spaced_signs="?!;:"))
 ITALIAN = Romance("en-it", read_lexicon("italian"), Writing())

@@ -19,7 +19,7 @@ SHUFFLE_SEED = 20_171_206
 LENGTHS = ((8, 12), (16, 24), (None, None))
 """Longest source and target that are suggested: short sentences first, which are learned in minutes."""
 FREQUENCIES = (5, 3, 2, 1)
-"""Least frequencies to try, the highest first: rare words cannot be learned."""
+"""Minimum frequencies to try, the highest first: rare words cannot be learned."""
 ENOUGH, LEAST_SHARE = 2_000, 0.4
 """Number of pairs that should remain; for a small file, the share of its pairs."""
 MOST_PAIRS = 5_000
@@ -30,25 +30,25 @@ LETTERS_OF_A_WORD = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Caps(Settings):
-    """Rules by which pairs are kept, and their spelling."""
+    """Rules that select pairs, and the direction and spelling of the pairs."""
 
     swap: bool = False
     """Learn from the second side to the first."""
     longest_source: Annotated[int | None, COUNT] = None
-    """Most units of a source: words and signs, or characters where it is read in these."""
+    """Maximum number of units of a source: words and signs, or characters if it is read in characters."""
     longest_target: Annotated[int | None, COUNT] = None
-    """Most units of a target."""
+    """Maximum number of units of a target."""
     min_frequency: Annotated[int, COUNT] = 1
     """How often every unit of a kept pair must occur on its side, in the kept pairs."""
     most_pairs: Annotated[int | None, COUNT] = None
-    """Most pairs."""
+    """Maximum number of pairs."""
     lower: bool = True
-    """Whether capitals are ignored."""
+    """Whether texts are lower-cased."""
 
 
 @dataclass(frozen=True)
 class Capped:
-    """The pairs that are kept, each spelled as its side's writing spells it."""
+    """The kept pairs, each side spelled by its `Writing`."""
 
     pairs: tuple[Sides, ...]
     """In a fixed random order, each once."""
@@ -69,7 +69,7 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True)
 class _Spelled:
-    """Pairs as they are spelled, from which caps choose."""
+    """Spelled pairs, before the caps are applied."""
 
     src: Writing
     tgt: Writing
@@ -77,12 +77,12 @@ class _Spelled:
     """In a fixed random order."""
 
 
-def capped(reading: Reading, caps: Caps) -> Capped:
+def select_pairs(reading: Reading, caps: Caps) -> Capped:
     """Spell the pairs, and keep those that the caps allow.
 
     The caps apply in this order: length, frequency, number. The number is taken from a shuffled list, since
-    files are sorted by length. Words are rarer in fewer pairs, so with a least frequency the number is chosen
-    from pairs of more frequent words. The result satisfies all caps.
+    files are sorted by length. Words are rarer in fewer pairs, so with a minimum frequency the pairs with
+    more frequent words are chosen. The result satisfies all caps.
     """
     return _kept(_spelled(reading, swap=caps.swap, lower=caps.lower), caps)
 
@@ -142,7 +142,7 @@ def frequent(candidates: Sequence[Candidate], least: int) -> list[Candidate]:
     """The largest set of pairs in which every word occurs at least `least` times.
 
     Removing a pair makes its words rarer, which may remove further pairs. Each pair is removed at most once
-    and updates the counts of its own words only, so the time is linear however long such a chain is.
+    and updates the counts of its own words only, so the time is linear for a chain of any length.
     """
     sentences = [candidate.words for candidate in candidates]
     count = Counter(chain.from_iterable(sentences))
@@ -170,7 +170,7 @@ def frequent_few(candidates: Sequence[Candidate], least: int, most: int) -> list
     """About `most` pairs in which every word still occurs at least `least` times.
 
     A word that occurs 5 times in 10,000 sentences occurs once in 2,000 of them: hardly any would be left.
-    So a higher minimum, such as 25, is sought: the highest that leaves at least `most` pairs. The first
+    So search for a higher minimum, such as 25: the highest that leaves at least `most` pairs. The first
     `most` of these are filtered by `least`; if the next higher minimum leaves more pairs, those are returned.
     """
     enough = candidates

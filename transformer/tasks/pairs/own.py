@@ -1,4 +1,4 @@
-"""The user's own pairs as a corpus: what is trained on, held out, and may be asked; and as kept text."""
+"""The user's own pairs as a corpus with training and held-out pairs, and as text to save."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from transformer.tasks.corpus import ONE_IN, Corpus, Pair
 from transformer.tasks.pairs.caps import Capped, Caps
 from transformer.tasks.pairs.reading import Sides
 from transformer.tasks.pairs.text import FIELD, plain, shortened
-from transformer.tasks.pairs.units import FRENCH, in_words, is_held_out, unknown_share
+from transformer.tasks.pairs.units import FRENCH_SPACED_SIGNS, in_words, is_held_out, unknown_share
 from transformer.tasks.writing import CHARACTERS, NON_SPACES, WORDS, Writing
 
 FORMAT = 1
@@ -29,7 +29,7 @@ TIMES_LONGEST = 2
 
 
 class OwnPairs(Corpus):
-    """Pairs that are kept, as the corpus of the task "pairs".
+    """The kept pairs of a user, as the corpus of the task "pairs".
 
     Raises:
         InputError: there are too few different sources to hold some out.
@@ -92,7 +92,7 @@ class OwnPairs(Corpus):
         """A pair for each held-out source, in the fixed random order of the pairs."""
         return (self._pair(source, True) for source in self._unseen)
 
-    def probes(self) -> Sequence[str]:
+    def tracked_words(self) -> Sequence[str]:
         """`N_PROBES` held-out sources: fewest units unknown to training, then nearest to median length."""
         known = {unit for pair in self._training for unit in self.src.units(pair.source)}
         units = {pair.source: self.src.units(pair.source) for pair in self.held_out()}
@@ -111,12 +111,12 @@ class OwnPairs(Corpus):
         """
         source = self.src.clean(plain(text))
         if not source:
-            example = shortened(self.probes()[0])
+            example = shortened(self.tracked_words()[0])
             raise InputError(f"The sentence is empty; type one, such as “{example}”.", None, example)
         length, limit = len(self.src.units(source)), TIMES_LONGEST * self.longest_source
         if length > limit:
             raise InputError(
-                f"The sentence has {length:,} {self.src.named}; the longest source of these pairs has "
+                f"The sentence has {length:,} {self.src.unit_name}; the longest source of these pairs has "
                 f"{self.longest_source:,}. Use at most {limit:,}."
             )
         return source
@@ -131,8 +131,8 @@ class OwnPairs(Corpus):
 
 
 def written(writing: Writing) -> str:
-    """The part of a side's writing that the caps do not give: its unit, or for words the spaced signs."""
-    return writing.spaced if writing.unit == WORDS else writing.unit
+    """The part of a side's writing that is not in the caps: its unit, or for words its spaced signs."""
+    return writing.spaced_signs if writing.unit == WORDS else writing.unit
 
 
 def digest_of(capped: Capped) -> str:
@@ -145,7 +145,7 @@ def digest_of(capped: Capped) -> str:
 
 
 def to_tsv(own: OwnPairs) -> str:
-    """The pairs with all that makes them the same corpus again. A cleaned side has no tab and no line end."""
+    """The pairs as text from which `from_tsv` restores them. A cleaned side has no tab and no line end."""
     capped = own.capped
     head = {
         "headlight_pairs": FORMAT,
@@ -161,7 +161,7 @@ def from_tsv(text: str) -> OwnPairs:
     """The pairs that `to_tsv` wrote: same digest, same split.
 
     Raises:
-        InputError: the text is none that it wrote, or was changed since.
+        InputError: `to_tsv` did not write the text, or the text was changed since.
     """
     first, _, rest = text.partition("\n")
     try:
@@ -184,10 +184,10 @@ def from_tsv(text: str) -> OwnPairs:
 def _writing(spaced: object, caps: Caps) -> Writing:
     if spaced in (CHARACTERS, NON_SPACES):
         between = "" if spaced == CHARACTERS else " "
-        return Writing(unit=str(spaced), between=between, lower=caps.lower)
-    if spaced not in ("", FRENCH):
+        return Writing(unit=str(spaced), separator=between, lower=caps.lower)
+    if spaced not in ("", FRENCH_SPACED_SIGNS):
         raise ValueError(f"spaced={spaced!r}")
-    return Writing(lower=caps.lower, spaced=str(spaced))
+    return Writing(lower=caps.lower, spaced_signs=str(spaced))
 
 
 def _sides(line: str) -> Sides:

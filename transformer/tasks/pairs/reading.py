@@ -13,16 +13,16 @@ from transformer.tasks.pairs.text import EXPECTED, lines_of, named, plain, refus
 Sides = tuple[str, str]
 
 MAX_LINE = 20_000
-"""Most characters of a line in the sample; longer lines are left out."""
+"""Maximum number of characters of a line; longer lines are skipped."""
 SAMPLE = 1_000
-"""Lines from which the layout is inferred."""
+"""Number of lines from which the layout is inferred."""
 READABLE = 0.75
-"""Share of the lines that must have the form of the file."""
+"""Minimum share of the lines that must have the layout of the file."""
 SEPARATORS = {"\t": "TSV", ",": "CSV", ";": "CSV with semicolons"}
 MAX_BYTES = 20_000_000
-"""Of all files together."""
+"""Maximum size of all files together."""
 MAX_SIDE = 1_000
-"""Characters of one sentence."""
+"""Maximum number of characters of one sentence."""
 MIN_PAIRS = 20
 EMPTY_LINE = "an empty line"
 EMPTY_SIDE = "an empty side"
@@ -36,14 +36,14 @@ class Layout:
     """The layout of the lines of a file."""
 
     format: str
-    """As text on the page."""
+    """Name of the layout, as text on the page."""
     sides: Callable[[str], Sides | None]
-    """The sentence and its translation on a line; None where it has another form."""
+    """A line to its sentence and translation; None where the line has another layout."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The pairs of the files. Another target for the same source is a pair like any other."""
+    """The pairs of the files. A second target for the same source is a pair of its own."""
 
     pairs: tuple[Sides, ...]
     """Sentences and their translations, in the order of the file, without invisible
@@ -51,7 +51,7 @@ class Reading:
     format: str
     """The format of the files, as text on the page."""
     skipped: tuple[tuple[str, int], ...] = ()
-    """Why lines gave no pair, and how many; the most frequent reason first."""
+    """(reason, number of lines) of lines that gave no pair; the most frequent reason first."""
 
     @property
     def read(self) -> int:
@@ -138,7 +138,7 @@ def _pair(layout: Layout, line: str) -> Sides | str:
 
 
 def layout_of(name: str, lines: Sequence[str]) -> Layout:
-    """The layout of a file that holds both sides. A line of headings is a pair like any other.
+    """The layout of a file that holds both sides. A header line is read as a pair.
 
     Raises:
         InputError: most lines have one column, or it is unclear which two columns are the sides.
@@ -170,7 +170,7 @@ def aligned(names: tuple[str, str], files: tuple[Sequence[str], Sequence[str]]) 
     """The layout of two files with a side each, and their lines side by side.
 
     Raises:
-        InputError: they do not have as many lines, or one of them holds both sides.
+        InputError: the files differ in their number of lines, or one of them holds both sides.
     """
     sources, targets = files
     for name, lines in zip(names, files, strict=True):
@@ -219,7 +219,7 @@ def _numbered(rows: Sequence[Sequence[str]]) -> bool:
 def _cells(line: str, separator: str) -> list[str]:
     """The cells of a line. In TSV quotation marks are plain characters.
 
-    Each line of CSV stands by itself: an unclosed quotation mark would else swallow the lines after it.
+    Each line of CSV is read by itself: otherwise an unclosed quotation mark would include the lines after it.
     """
     if separator == "\t" or '"' not in line:
         return line.split(separator)

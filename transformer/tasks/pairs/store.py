@@ -1,4 +1,4 @@
-"""The user's own pairs and tokenizer files by digest: held only as long as a run or a page holds them."""
+"""The user's own pairs and tokenizer files by digest: kept only while a run or a page refers to them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from transformer.tasks.tokenizer import backend_of
 
 @dataclass(frozen=True, eq=False)
 class TokenizerFile:
-    """The content of one `tokenizer.json`; as long as this object lives, the server has it."""
+    """The content of one `tokenizer.json`; the server keeps it as long as this object lives."""
 
     content: str
     digest: str
@@ -26,18 +26,18 @@ _TOKENIZERS: WeakValueDictionary[str, TokenizerFile] = WeakValueDictionary()
 _LOCK = threading.Lock()  # two threads that keep the same upload get the same object
 
 
-def keep(own: OwnPairs) -> OwnPairs:
+def intern_pairs(own: OwnPairs) -> OwnPairs:
     """Make pairs findable by their digest, for as long as the returned object lives.
 
     Returns:
-        The equal ones that are held already, where there are some.
+        The stored object with the same digest if there is one, else `own`.
     """
     with _LOCK:
         return _PAIRS.setdefault(own.digest, own)
 
 
-def kept(digest: str) -> OwnPairs:
-    """The pairs of a digest.
+def pairs_of(digest: str) -> OwnPairs:
+    """The pairs with this digest.
 
     Raises:
         InputError: the server no longer has them.
@@ -48,7 +48,7 @@ def kept(digest: str) -> OwnPairs:
     return own
 
 
-def keep_tokenizer(content: str) -> TokenizerFile:
+def intern_tokenizer(content: str) -> TokenizerFile:
     """Check a `tokenizer.json` and hold it under its digest.
 
     Raises:
@@ -60,7 +60,7 @@ def keep_tokenizer(content: str) -> TokenizerFile:
         return _TOKENIZERS.setdefault(digest, TokenizerFile(content, digest))
 
 
-def kept_tokenizer(digest: str | None) -> TokenizerFile:
+def tokenizer_of(digest: str | None) -> TokenizerFile:
     """The uploaded file with this digest.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Uploaded bytes as lines of text, text without invisible characters, and how an upload is refused."""
+"""Decoding uploaded bytes into lines, normalising text, and the error of a refused upload."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import unicodedata
 from transformer.errors import InputError
 
 FIELD = "pairs_upload"
-"""The setting that every refusal is about."""
+"""Field of the InputError of every refused upload."""
 MAX_LINES = 300_000
 EXPECTED = (
     "Expected: UTF-8 text with a sentence and its translation per line, separated by a tab (or CSV, or two "
@@ -59,9 +59,9 @@ def _no_text(name: str, n_lines_before: int) -> InputError:
 
 
 def plain(text: str) -> str:
-    """Composed characters (NFC) and single plain spaces; U+00A0, U+202F and U+2028 are spaces too."""
+    """Remove invisible characters, compose (NFC), use single spaces (also for U+00A0, U+202F, U+2028)."""
     if not text.isascii() or not text.isprintable():
-        # First, since two characters may compose once nothing stands between them.
+        # Remove invisible characters first: without them, two characters may compose.
         text = unicodedata.normalize("NFC", _NO_SIGNS.sub("", text))
     return " ".join(text.split())
 

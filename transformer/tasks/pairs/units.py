@@ -10,11 +10,11 @@ from transformer.tasks.corpus import chosen_by_hash
 from transformer.tasks.writing import CHARACTERS, NON_SPACES, UNSPACED, WORDS, Writing
 
 MOST_UNKNOWN = 0.1
-"""Share of the held-out tokens that may be unknown; with more of them too few pairs can come out right."""
+"""Maximum share of unknown tokens in held-out examples; with more, too few answers can be right."""
 LOOKED_AT = 20_000
 """Texts of a large file from which the form of a side is inferred."""
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
-FRENCH = "?!;:"
+FRENCH_SPACED_SIGNS = "?!;:"
 """The signs that French sets apart by a space."""
 _LETTER = rf"[^\W_{UNSPACED}]"
 _WORD = rf"(?>(?:{_LETTER}+')?{_LETTER}+(?:-{_LETTER}+)*(?:'{_LETTER}+)?)"
@@ -23,7 +23,7 @@ _WORDS = rf"{_WORD}(?>(?:,? {_WORD})*)"
 # The possessive *+ means the same, but CPython 3.11.2 ignores what follows it.
 _CLEAN = {
     "": re.compile(rf"{_WORDS}[?!.,]?").fullmatch,
-    FRENCH: re.compile(rf"{_WORDS}(?: [?!]|[.,])?").fullmatch,
+    FRENCH_SPACED_SIGNS: re.compile(rf"{_WORDS}(?: [?!]|[.,])?").fullmatch,
 }
 _SIGNS = re.compile(r"[?!]+")
 
@@ -37,15 +37,15 @@ def is_held_out(source: str) -> bool:
 
 
 def writing_of(texts: Sequence[str], sources: Sequence[str], *, lower: bool) -> Writing:
-    """How a side is read: in words; or in characters where words would leave too much unknown.
+    """The writing of a side: in words, or in characters where too many words would be unknown.
 
     Characters are chosen where most texts are a single word, or have no spaces as in some scripts, and more
     than `MOST_UNKNOWN` of the held-out words occur in no other text (and a smaller share of the characters).
     Sentences are read in words: in characters they are too long to be learned in minutes. Where most of a
-    side is signs, as in Morse code, a word is whatever stands between two spaces.
+    side is signs, as in Morse code, a word is the text between two spaces.
 
     Args:
-        texts: of this side, each as `plain` leaves it.
+        texts: the texts of this side, normalised by `plain`.
         sources: the sources of the same pairs, which decide which pairs are held out.
         lower: whether texts are lower-cased.
     """
@@ -53,11 +53,11 @@ def writing_of(texts: Sequence[str], sources: Sequence[str], *, lower: bool) -> 
     if _mostly_signs(some):
         words = Writing(unit=NON_SPACES, lower=lower)
     else:
-        words = Writing(lower=lower, spaced=spaced_signs(texts))
+        words = Writing(lower=lower, spaced_signs=spaced_signs(texts))
     if 2 * sum(" " not in text for text in some) <= len(some):
         return words
     held_out = [is_held_out(source.lower() if lower else source) for source in sources]
-    characters = Writing(unit=CHARACTERS, between="", lower=lower)
+    characters = Writing(unit=CHARACTERS, separator="", lower=lower)
     in_words, spelled = (
         unknown_share(writing, list(map(cleaner(writing), texts)), held_out)
         for writing in (words, characters)
@@ -66,16 +66,16 @@ def writing_of(texts: Sequence[str], sources: Sequence[str], *, lower: bool) -> 
 
 
 def in_words(writing: Writing) -> Writing:
-    """The same side in words: of one that is read in characters, what stands between two spaces."""
-    return replace(writing, unit=NON_SPACES, between=" ") if writing.unit == CHARACTERS else writing
+    """The writing of the same side in words; in place of characters, units are the texts between spaces."""
+    return replace(writing, unit=NON_SPACES, separator=" ") if writing.unit == CHARACTERS else writing
 
 
 def unknown_share(writing: Writing, texts: Sequence[str], held_out: Sequence[bool]) -> float:
-    """The share of the units of held-out texts that no other text has; 0 where nothing is held out.
+    """The share of the units of held-out texts that no training text has; 0 where nothing is held out.
 
     Args:
-        texts: as the writing spells them.
-        held_out: whether each of them is held out.
+        texts: spelled by the writing.
+        held_out: whether each text is held out.
     """
     known: set[str] = set()
     asked: list[str] = []
@@ -95,24 +95,24 @@ def _mostly_signs(texts: Sequence[str]) -> bool:
 
 
 def spaced_signs(texts: Iterable[str]) -> str:
-    """The signs with a space before them: those of French where most ? and ! of the texts have one."""
+    """The signs that take a space before them: `FRENCH_SPACED_SIGNS` if most ? and ! have one."""
     spaced = found = 0
     for text in texts:
-        for sign in _SIGNS.finditer(text, 1):  # nothing stands before one that begins a text
+        for sign in _SIGNS.finditer(text, 1):  # nothing stands before the first character
             found += 1
             spaced += text[sign.start() - 1] == " "
-    return FRENCH if 2 * spaced > found else ""
+    return FRENCH_SPACED_SIGNS if 2 * spaced > found else ""
 
 
 def cleaner(writing: Writing) -> Callable[[str], str]:
-    """A function that cleans texts that are already `plain`, for a writing of `writing_of`.
+    """A faster `Writing.clean` for texts normalised by `plain`, in a writing made by `writing_of`.
 
     Most sentences are words with single spaces and a sign at the end. They need only straight apostrophes
     and lower case, which one match confirms; all others go through `Writing.clean`.
     """
     if writing.unit != WORDS:
         return writing.clean
-    is_clean = _CLEAN[writing.spaced]
+    is_clean = _CLEAN[writing.spaced_signs]
 
     def cleaned(text: str) -> str:
         spelled = text.replace("’", "'")

@@ -1,4 +1,4 @@
-"""One sentence while it is made: the same rules draw it, and recognise it in what a user typed."""
+"""One sentence under construction: the same rules draw random sentences and parse typed ones."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from transformer.tasks.writing import Writing
 T = TypeVar("T")
 Places = tuple[int, ...]
 """Units of the source, counted from 0."""
-N_HEARD = 500
-"""Sentences to draw until every word has been an option; rare words are options as often as others."""
+N_VOCABULARY_DRAWS = 500
+"""Number of draws after which every word has been an option; rare words are options as often as others."""
 
 
 class DeadEnd(Exception):
-    """These choices do not lead to the sentence that is to be recognised."""
+    """The choices so far cannot lead to the sentence that is parsed."""
 
 
 @lru_cache
 def _units_of(src: Writing) -> Callable[[str], tuple[str, ...]]:
-    """Cuts texts, with a cache for each `Writing`: a grammar uses the same few words over and over."""
+    """A function that splits texts into units, with a cache per `Writing`: grammars repeat few words."""
     return cache(src.units)
 
 
-class Telling:
+class Derivation:
     """A sentence that grows, choice by choice, in the order of its source.
 
-    Rules pick the words of the whole source, then write the target. They decide by `pick` alone, so that the
-    rules that draw sentences can recognise them.
+    Rules pick the words of the whole source, then write the target. Every choice is a call of `pick`, so that
+    the same rules can draw and parse sentences.
     """
 
     def __init__(self, src: Writing) -> None:
         self._src = src
         self._cut = _units_of(src)
         self.pattern = ""
-        """The kind of sentence; set by the rules."""
+        """The sentence pattern; set by the rules."""
         self.source: list[str] = []
         self.target: list[tuple[str, Places]] = []
         self.held_out = False
@@ -47,11 +47,11 @@ class Telling:
         """Choose an option, and add its words to the source.
 
         Args:
-            options: what there is to choose from; one that is listed twice is drawn twice as often.
+            options: the choices; an option that is listed twice is drawn twice as often.
             says: returns the words of an option; empty for one without words.
 
         Returns:
-            The choice, and the places of the units that it has said.
+            The choice, and the places of its units in the source.
         """
         chosen = self._choose(options, says)
         units = self._cut(says(chosen))
@@ -60,16 +60,16 @@ class Telling:
         return chosen, places
 
     def say(self, text: str) -> Places:
-        """Say this in the source; there is no choice."""
+        """Add a fixed text to the source; return the places of its units."""
         return self.pick((text,), str)[1]
 
     def write(self, text: str, *places: Places) -> None:
-        """Write units of the target, separated by spaces, all of which come from these places together."""
+        """Add units to the target, separated by spaces in `text`; each is linked to all these places."""
         links = tuple(sorted(set().union(*places)))
         self.target += [(unit, links) for unit in text.split(" ")]
 
     def combine(self, *names: str) -> None:
-        """Note a combination of words; a sentence with one that is held out is held out."""
+        """Note a combination of words; one held-out combination makes the whole sentence held out."""
         self.held_out = self.held_out or held_out_by_hash(*names)
 
     def _choose(self, options: Sequence[T], says: Callable[[T], str]) -> T:
@@ -78,12 +78,12 @@ class Telling:
     def pair(self, tgt: Writing) -> Pair:
         """The finished sentence."""
         units, links = zip(*self.target, strict=True)
-        source, target = self._src.joined(self.source), tgt.joined(units)
+        source, target = self._src.join(self.source), tgt.join(units)
         return Pair(source, target, links, self.pattern, self.held_out)
 
 
-class Drawing(Telling):
-    """Chooses by chance."""
+class Drawing(Derivation):
+    """Chooses at random."""
 
     def __init__(self, src: Writing, chance: random.Random) -> None:
         super().__init__(src)
@@ -93,7 +93,7 @@ class Drawing(Telling):
         return options[int(self._chance.random() * len(options))]  # several times as fast as choice()
 
 
-class Hearing(Drawing):
+class VocabularyCollector(Drawing):
     """Chooses at random, and notes the text of every option."""
 
     def __init__(self, src: Writing, chance: random.Random) -> None:
@@ -106,7 +106,7 @@ class Hearing(Drawing):
         return super()._choose(options, says)
 
 
-class Following(Telling):
+class ParsingDerivation(Derivation):
     """Chooses what matches a given source, and notes the other choices that match too."""
 
     def __init__(self, src: Writing, units: Sequence[str], path: Sequence[int]) -> None:
@@ -138,41 +138,41 @@ class Following(Telling):
         return list(fitting)
 
 
-Rules = Callable[[Telling], None]
+Rules = Callable[[Derivation], None]
 """The grammar of one pair of languages: picks and writes one sentence, from its first choice to its last."""
 
 
 def drawn(rules: Rules, src: Writing, tgt: Writing, chance: random.Random) -> Pair:
-    """One sentence by chance."""
-    telling = Drawing(src, chance)
-    rules(telling)
-    return telling.pair(tgt)
+    """One random sentence."""
+    derivation = Drawing(src, chance)
+    rules(derivation)
+    return derivation.pair(tgt)
 
 
-def heard(rules: Rules, src: Writing) -> set[str]:
+def source_vocabulary(rules: Rules, src: Writing) -> set[str]:
     """Every unit that a source may have: those of all options met while drawing many sentences."""
     chance = random.Random(0)
     words: set[str] = set()
-    for _ in range(N_HEARD):
-        telling = Hearing(src, chance)
-        rules(telling)
-        words |= telling.heard
+    for _ in range(N_VOCABULARY_DRAWS):
+        derivation = VocabularyCollector(src, chance)
+        rules(derivation)
+        words |= derivation.heard
     return words
 
 
-def recognised(rules: Rules, src: Writing, tgt: Writing, source: str) -> list[Pair]:
-    """Every way in which the rules can make this source; a good grammar has one target for it, or none."""
+def parse(rules: Rules, src: Writing, tgt: Writing, source: str) -> list[Pair]:
+    """Every pair with this source that the rules can make; at most one in an unambiguous grammar."""
     units = src.units(source)
     found: list[Pair] = []
     pending: list[tuple[int, ...]] = [()]
     while pending:
-        telling = Following(src, units, pending.pop())
+        derivation = ParsingDerivation(src, units, pending.pop())
         try:
-            rules(telling)
+            rules(derivation)
         except DeadEnd:
-            pending += telling.turns
+            pending += derivation.turns
             continue
-        pending += telling.turns
-        if len(telling.source) == len(units):
-            found.append(telling.pair(tgt))
+        pending += derivation.turns
+        if len(derivation.source) == len(units):
+            found.append(derivation.pair(tgt))
     return found
