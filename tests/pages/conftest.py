@@ -104,7 +104,7 @@ def every_step(monkeypatch: pytest.MonkeyPatch) -> None:
 def patient_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a page wait up to 60 s for a change in its run's model, since the machine may be busy."""
     for part in (taken_away, mask_switches):
-        monkeypatch.setattr(part, "TAKEN_AWAY_SECONDS", 60.0)
+        monkeypatch.setattr(part, "INTERVENTION_SECONDS", 60.0)
 
 
 @pytest.fixture

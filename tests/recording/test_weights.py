@@ -84,13 +84,13 @@ def test_thinning_repeatedly_drops_every_second_step_and_keeps_protected_ones(
 
 def test_a_step_that_is_thinned_while_steps_for_a_file_are_chosen_is_left_out(tmp_path, monkeypatch):
     made = filled(tmp_path / "w", range(6))
-    chosen = module.staying_steps
+    chosen = module.steps_to_keep
 
     def thinned_meanwhile(*arguments):
         made.keep({0, 2, 5})
         return chosen(*arguments)
 
-    monkeypatch.setattr(module, "staying_steps", thinned_meanwhile)
+    monkeypatch.setattr(module, "steps_to_keep", thinned_meanwhile)
     records = made.records(10**6)
     assert [bytes(one.body) for one in records] == [numbers(step).tobytes() for step in (0, 2, 5)]
 
