@@ -9,7 +9,7 @@ ELSEWHERE = ("explore", "anatomy", "data")
 
 def broken_off(visitor, **asked):
     """Store requests as if Streamlit had interrupted the page right after the callback noted them."""
-    visitor.at.session_state["asked"] = asked
+    visitor.at.session_state["requests"] = asked
     return visitor
 
 

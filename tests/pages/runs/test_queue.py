@@ -77,7 +77,7 @@ def test_a_value_beyond_a_limit_is_refused_beside_its_box_even_if_start_is_forge
     (answer,) = visitor.errors
     assert answer.startswith(message)
     assert not visitor.enabled("run_start")
-    visitor.at.session_state["asked"] = {"start": None}  # as if the disabled button had been pressed
+    visitor.at.session_state["requests"] = {"start": None}  # as if the disabled button had been pressed
     visitor.look()
     assert visitor.run is draft
     assert draft.view.state == "idle"
