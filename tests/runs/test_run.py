@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import numpy as np
@@ -63,6 +64,30 @@ def test_losses_are_bit_equal_despite_pauses_new_words_and_pace_changes(tiny, ma
     run.resume()
     at(run, "finished")
     assert losses_of(run) == losses(tiny(dropout=dropout))
+
+
+def test_runs_that_start_at_once_are_built_one_by_one_and_one_that_has_ended_is_not_built(
+    tiny, make_run, until, monkeypatch
+):
+    begin, built, may_go_on = TrainState.begin, [], threading.Event()
+
+    def held(config, *rest):
+        built.append(config.seed)
+        assert may_go_on.wait(20.0)
+        return begin(config, *rest)
+
+    monkeypatch.setattr(TrainState, "begin", staticmethod(held))
+    runs = [make_run(tiny(seed=seed)) for seed in (1, 2, 3)]
+    until(lambda: built)
+    time.sleep(0.2)
+    (first,) = built
+    ended, other = (run for run in runs if run.config.seed != first)
+    ended.halt()
+    may_go_on.set()
+    for run in runs:
+        assert run.ready.wait(20.0)
+    assert built == [first, other.config.seed]
+    assert (ended.view.frame, other.view.frame.step) == (None, 0)
 
 
 def test_two_runs_at_once_have_the_losses_that_each_has_alone(tiny, make_run, losses, at):

@@ -33,6 +33,9 @@ if TYPE_CHECKING:  # recorded_training imports torch
 
 CALM_SECONDS = 3.0
 """Seconds without a command before the speed of the machine is measured."""
+_BUILDING = threading.Lock()
+"""Held while a run is built. If a class starts at once, runs are built one after the other: many threads that
+build would keep every page waiting."""
 _EVENTS = {TRAINING: "start", FINISHED: "finish", STOPPED: "stop"}
 """States that are logged when they begin; pausing and resuming are not logged."""
 
@@ -161,8 +164,10 @@ class Runner(threading.Thread):
     def run(self) -> None:
         """Build the model, carry out commands and train until the thread is to end."""
         try:
-            if not self._closing and self.view.state != FAILED:  # a failed run can only be viewed
-                self._training = self._build()
+            if self.view.state != FAILED:  # a failed run can only be viewed
+                with _BUILDING:
+                    if not self._closing:
+                        self._training = self._build()
             self.ready.set()
             while not self._closing:
                 before = self.view.state, self.view.step

@@ -36,7 +36,9 @@ def test_choosing_a_task_fills_in_fitting_settings_and_shows_what_to_look_for(vi
         assert value in (getattr(config.model, name, None), getattr(config.train, name, None))
     visitor.wait_until(lambda: visitor.run.view.frame is not None)
     assert PRESETS[OF_TASK[task]].look_for in visitor.headline
-    assert [probe.text for probe in visitor.run.view.frame.words] == list(corpus_of(config.train).tracked_words())
+    assert [probe.text for probe in visitor.run.view.frame.words] == list(
+        corpus_of(config.train).tracked_words()
+    )
 
 
 def test_a_task_has_its_full_name_in_the_list_and_its_short_name_in_the_link(visit):
