@@ -1,4 +1,4 @@
-"""Start the app with `streamlit run app.py`. This file declares only the pages and the server's routes.
+"""Start the app with `streamlit run app.py`. This file declares only the pages' script and the routes.
 
 Streamlit loads it before the secrets file, which may set limits of runs: import nothing of runs here.
 """

@@ -9,7 +9,7 @@ seconds, as a press on a button does. Then each presses Stop and leaves; the mem
 for two more minutes.
 
 Measures the seconds from the request for a page to its answer, the messages of the stream, exceptions and
-error boxes on any page, runs that are not on disk or in a state other than training or queued, and the
+error boxes on any page, runs that are missing on disk or in a state other than training or queued, and the
 server's memory.
 """
 

@@ -45,7 +45,7 @@ login()
 if page.title != "Stories":  # a story has its own runs
     session.came_from = page.url_path
     before()
-if page.title not in ("Watch", "Race", "Masks", "Stories"):  # these handle requests themselves
+if page.title not in ("Watch", "Race", "Masks", "Stories"):  # Stories leaves them; the others handle them
     handle_interrupted_requests()
 if page.title in PAGES_OF_OUR_MODELS:
     needs_our_model(page.title)

@@ -131,7 +131,7 @@ def as_written(text: str, stopped: bool) -> str:
 
 
 def changed_outputs(before: SnapshotModel, after: SnapshotModel) -> str:
-    """The number of held-out words with a different output, and examples: first words that are now wrong."""
+    """The number of held-out words with a different output, and examples, first words that were right."""
     pairs = [(word, *was, *after.held_out[word]) for word, was in before.held_out.items()]
     changed = sorted((pair for pair in pairs if pair[1] != pair[3]), key=lambda pair: pair[4] - pair[2])
     some = " · ".join(

@@ -1,4 +1,4 @@
-"""The upload of own pairs: uploaded or pasted, read once, and held only by the session."""
+"""The visitor's own pairs: uploaded or pasted, read once, and held only by the session."""
 
 from __future__ import annotations
 

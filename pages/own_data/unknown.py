@@ -21,7 +21,7 @@ _KEYS = {name: key for key, name in SETTING_OF_WIDGET.items()}
 
 
 def auto_line(own: OwnPairs) -> str:
-    """Name the tokens that *auto* chooses for these pairs, and the share of unknown words behind it."""
+    """Name the tokens that *auto* chooses for these pairs, and the unknown share behind that choice."""
     read, written = own.unknown_words
     return f"Tokens of *auto*: {_reason(own.src, read)} for sources, {_reason(own.tgt, written)} for targets."
 

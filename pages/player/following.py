@@ -37,7 +37,8 @@ def following(
     Args:
         draw: draws everything that changes, from one view of the run.
         control: the container of the step control.
-        fixed: returns the state of all other parts of the page; if it changes, the whole page is rerun.
+        fixed: returns the state on which the other parts of the page depend; if it changes, the whole page
+            is rerun.
         parts: what the player draws, "control" or "model".
         picture: for the picture of the model: `only`, the tables of an open attention; `how`, parameters of
             its requests.

@@ -42,7 +42,7 @@ def new_draft(config: RunConfig, old: Watched | None) -> Watched:
     words = None if old is None else _askable(old, config) or None
     token = new_token()
     run = REGISTRY.draft(config, words, visitor=session.visitor.name, token=token)
-    keyring.restore(run.id, token)
+    keyring.accept_token(run.id, token)
     if old is not None:  # fast, because torch is loaded; the pictures keep their place until then
         run.ready.wait(READY_SECONDS)
     return run

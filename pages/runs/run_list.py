@@ -48,7 +48,7 @@ def parents(view: RunFacts) -> Iterator[RunFacts]:
 
 
 def known_runs(run: Watched | None) -> Iterator[RunFacts]:
-    """Runs that this visitor started or opened, and the parents of the current run; newest first.
+    """Runs that this visitor started or opened, and their parents; newest first.
 
     Other visitors' runs are not listed: a run is known by its link.
     """
@@ -184,7 +184,7 @@ def _opened() -> None:
     except InputError as error:
         session.open_problem = str(error)
         return
-    keyring.restore(run.id, token)
+    keyring.accept_token(run.id, token)
     selection.choose(run)
     fill(run)
 

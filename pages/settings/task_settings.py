@@ -32,7 +32,7 @@ def task_choice(on_change: Callable[[], None]) -> str:
 
 
 def task_settings(form: Form) -> None:
-    """Draw the settings that only this task has."""
+    """Draw the settings that belong to the chosen task."""
     task = form.values["task"]
     if task in LETTER_TASKS:
         form.number(

@@ -28,7 +28,7 @@ def chosen_run() -> Watched | None:
     run = REGISTRY.get(asked)
     if token := st.query_params.get("owner"):  # keep it in session and browser, not in copied links
         del st.query_params["owner"]
-        keyring.restore(asked or "", token)
+        keyring.accept_token(asked or "", token)
     if asked and run is None:
         session.lost_run, session.run = True, None
         st.query_params.pop("run", None)

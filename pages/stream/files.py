@@ -50,7 +50,7 @@ def plotly() -> str:
 
 
 def loading(script: str) -> str:
-    """JavaScript that loads the script of a component from an address with a hash of its content."""
+    """JavaScript that loads the script of a component from an address with a hash of all scripts."""
     address = next(name for name in files() if name.endswith(f"/{script}.js"))
     # What a script imports is requested together with it, not after it.
     drawn = [] if script in ("keyring", "before") else files()

@@ -26,7 +26,7 @@ from transformer.tasks import task_of
 ON_THE_WAY = 2
 """Most messages sent to a viewer that it has not yet drawn."""
 KEPT_SECONDS = 60.0
-"""Seconds for which the channel of a run is kept after its last viewer has left."""
+"""Most seconds for which the channel of a run is kept after its last viewer has left."""
 QUIET_SECONDS = 0.5
 """Least seconds between two states sent to a page that does not follow the run."""
 LONGEST = 2_000

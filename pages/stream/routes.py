@@ -57,7 +57,7 @@ def middleware() -> list[Middleware]:
 
 @asynccontextmanager
 async def lifespan(app: object) -> AsyncIterator[None]:
-    """Compress plotly.js before a page needs it; at shutdown, stop all runs after their current step."""
+    """Compress plotly.js before a page needs it; at shutdown, halt all runs after their current step."""
     _hurry_at_the_end()
     squeezing = asyncio.create_task(asyncio.to_thread(compressed, plotly()))
     yield

@@ -85,7 +85,7 @@ def cast(story: Story, known: Mapping[str, str]) -> dict[str, str]:
             token = new_token()
             words = story.words_of(name) or None
             run = REGISTRY.draft(role.config, words, visitor=session.visitor.name, token=token)
-            keyring.restore(run.id, token)
+            keyring.accept_token(run.id, token)
         if run is not None:
             found[name] = run.id
     return found

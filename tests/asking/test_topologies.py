@@ -185,7 +185,7 @@ def test_watch_ask_and_look_inside_show_the_same_map_of_a_word(seeing_padding):
     recorder, words = Recorder(state.model, state.task), ("cat", "longestone", "ox")
     for word in words:  # the second is longer than any training word
         recorder.add(state.task.question(word))
-    recorder.ring.copy(180)
+    recorder.buffer.copy(180)
     written, recorded = recorder.write(180).by_word, recorder.develop()
     for word, chunk in zip(words, recorded, strict=True):
         answer = snapshot_model(state.config, snapshot).answer(word)

@@ -76,7 +76,7 @@ def telling(browser, address):
 
 
 @pytest.fixture
-def news_until(browser, app):
+def told(browser, app):
     """The page of a new visitor."""
     page = telling(browser, app)
     yield page

@@ -42,7 +42,7 @@ def frame_of(recorder_of: Callable[..., Recorder]) -> Callable[..., Frame]:
     def make(state: TrainState, words: Sequence[str], *, recorder: Recorder | None = None) -> Frame:
         recorder, step = recorder or recorder_of(state, words), state.step
         seen = [evaluation(step), recorder.measure(step), recorder.write(step)]
-        recorder.ring.copy(step)
+        recorder.buffer.copy(step)
         return Frames([*seen, *recorder.develop()], aim=state.task.aim)[-1]
 
     return make

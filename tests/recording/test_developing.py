@@ -10,7 +10,7 @@ from transformer.asking import model_of
 from transformer.interventions import Block, Interventions
 from transformer.model.transformer import Transformer
 from transformer.recipes import RECIPES
-from transformer.recording.developer import BATCH, RING_BYTES, WeightBuffer
+from transformer.recording.developer import BATCH, BUFFER_BYTES, WeightBuffer
 from transformer.recording.frames import Frames
 from transformer.recording.tape import record
 from transformer.recording.weights import Weights
@@ -31,11 +31,11 @@ def recorded(recorder_of, evaluation):
             state.intervene(taken)
         recorder = recorder_of(state, words)
         early = [evaluation(0), recorder.measure(0), recorder.write(0)]
-        recorder.ring.copy(0)
+        recorder.buffer.copy(0)
         for report in train(state):
             losses += report.losses
-            recorder.ring.copy(report.step)
-        assert len(recorder.ring.steps) == 7
+            recorder.buffer.copy(report.step)
+        assert len(recorder.buffer.steps) == 7
         frames = Frames([*early, *recorder.develop(weights)], aim=state.task.aim)
         return state, losses, frames, weights
 
@@ -111,12 +111,12 @@ def test_maps_of_an_unknown_answer_run_over_the_newest_output_and_record_its_ste
     early, reports = [evaluation(0), recorder.measure(0), recorder.write(0)], train(state)
     for step in (1, 2, 3):
         next(reports)
-        recorder.ring.copy(step)
+        recorder.buffer.copy(step)
     chunks = recorder.develop()
     outputs = recorder.write(3)
     for step in (4, 5, 6):
         next(reports)
-        recorder.ring.copy(step)
+        recorder.buffer.copy(step)
     frames = Frames([*early, *chunks, outputs, *recorder.develop()], aim=state.task.aim)
     for frame in frames:
         (probe,), newest = frame.words, 0 if frame.step <= 3 else 3
@@ -129,19 +129,19 @@ def test_maps_of_an_unknown_answer_run_over_the_newest_output_and_record_its_ste
 def test_a_ring_holds_a_batch_of_steps_and_fewer_for_a_large_model(tiny_model, fill, monkeypatch):
     model = fill(Transformer(tiny_model))
     each = 4 * sum(tensor.numel() for tensor in model.state_dict().values())
-    assert WeightBuffer(model).room == min(BATCH, RING_BYTES // each) == BATCH
-    monkeypatch.setattr("transformer.recording.developer.RING_BYTES", 3 * each + 1)
-    ring = WeightBuffer(model)
-    assert ring.room == 3
+    assert WeightBuffer(model).room == min(BATCH, BUFFER_BYTES // each) == BATCH
+    monkeypatch.setattr("transformer.recording.developer.BUFFER_BYTES", 3 * each + 1)
+    buffer = WeightBuffer(model)
+    assert buffer.room == 3
     for step in (4, 5, 9):
-        assert not ring.full
+        assert not buffer.full
         with torch.no_grad():
             model.to_logits.bias.fill_(step)
-        ring.copy(step)
-    assert ring.full
-    steps, rows = ring.waiting()
-    ring.clear()
-    assert (steps, ring.steps) == ([4, 5, 9], [])
+        buffer.copy(step)
+    assert buffer.full
+    steps, rows = buffer.waiting()
+    buffer.clear()
+    assert (steps, buffer.steps) == ([4, 5, 9], [])
     expected = torch.cat([tensor.flatten() for tensor in model.state_dict().values()])
     assert torch.equal(rows[2], expected)
     assert (rows[0] != rows[2]).sum() == len(model.to_logits.bias)
@@ -150,11 +150,11 @@ def test_a_ring_holds_a_batch_of_steps_and_fewer_for_a_large_model(tiny_model, f
 def test_weights_that_are_nan_are_refused_and_earlier_steps_are_kept(tiny, recorder_of):
     state, weights = TrainState.begin(tiny()), Weights()
     recorder = recorder_of(state, ["ox"])
-    recorder.ring.copy(0)
-    recorder.ring.copy(1)
+    recorder.buffer.copy(0)
+    recorder.buffer.copy(1)
     with torch.no_grad():
         state.model.src_embedding.weight.fill_(float("nan"))
-    recorder.ring.copy(2)
+    recorder.buffer.copy(2)
     with pytest.raises(FloatingPointError, match="no numbers"):
         recorder.develop(weights)
     (chunk,) = recorder.develop(weights, finite=True)

@@ -104,7 +104,7 @@ def test_a_word_whose_predictions_are_all_right_is_not_decoded_and_has_the_same_
 
     monkeypatch.setattr("transformer.recording.words.write", counted)
     recorder, blind = recorder_of(half_trained, words), recorder_of(half_trained, words)
-    recorder.ring.copy(130)
+    recorder.buffer.copy(130)
     recorder.develop()
     assert recorder.write(130) == blind.write(130)
     n_right = sum(output.right for output in blind.write(130).by_word.values())

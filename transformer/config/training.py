@@ -71,7 +71,7 @@ class TrainConfig(Settings):
     """Largest Euclidean norm of the gradient; None: no clipping."""
     precision: Annotated[str, OneOf(PRECISIONS)] = "float32"
     """Of a training step's products: float32, or bfloat16 (half the memory, faster on most GPUs; weights,
-    gradient norms and everything recorded stay float32)."""
+    gradient norms, evaluations and passes for the recording stay float32)."""
     cuda_graphs: bool = False
     """Whether, on one CUDA GPU, a whole step is captured once and then replayed as one graph."""
     label_smoothing: Annotated[float, Number(0.0, 0.9)] = 0.0

@@ -34,7 +34,7 @@ def is_ours(site: str) -> bool:
 
 
 def without_prefix(site: str, sites: Iterable[str]) -> str:
-    """The name of a module without the prefix that all `sites` share; a number keeps its "layers."."""
+    """The name of a module without the prefix that all `sites` share; a number keeps the name before it."""
     if is_ours(site):
         return site
     *parents, _ = zip(*(one.split(".") for one in sites), strict=False)

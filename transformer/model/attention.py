@@ -55,7 +55,7 @@ def masked_softmax(scores: Tensor, mask: Tensor | None, fill: str = "-inf") -> T
     """Weights of each row, (B, H, Q, S) like the scores; exactly 0 where the mask is False.
 
     Args:
-        scores: overwritten if gradients are disabled.
+        scores: overwritten if gradients are disabled and there is a mask.
         mask: broadcastable to the scores, True where attention is allowed; None allows everything.
         fill: the value of blocked scores, "-inf" or "-1e9". They differ only in a row without an allowed
             cell: its weights are all zeros with "-inf", and uniform with "-1e9".

@@ -103,7 +103,9 @@ class Transformer(nn.Module):
         return dict(self.interventions.masks).get(mask, self.config.masks[mask])
 
     def intervene(self, interventions: Interventions, id_of: Callable[[str], int]) -> None:
-        """Apply these interventions to all later forward passes. No weight is changed.
+        """Apply these interventions to all later forward passes; `NO_INTERVENTIONS` ends them.
+
+        No weight is changed.
 
         Args:
             interventions: already checked by `check_interventions`.

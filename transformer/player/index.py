@@ -50,7 +50,7 @@ BACKWARDS = {
     "sequence": ", there and over the letters of the word",
     "encoder that writes": "",
 }
-"""Kinds of attention in which a word read backwards draws a line, to the words that say where the line is."""
+"""Kinds of attention in which a word read backwards draws a line, each with the words that say where."""
 _ALIGNED = " Where a head reads what its row writes, the cells of the alignment are bright."
 _SHARES = "The brighter a cell, the more of its attention the row puts there; every row adds up to 100%."
 

@@ -1,8 +1,8 @@
 """Develop frames: compute the maps of several steps at once, from copied weights, in a copy of the model.
 
-While the model trains, `WeightBuffer` copies its weights at each step. Some steps later, one forward pass
-mapped over all these copies (`torch.func.vmap`) computes the maps, which costs a fifth of separate passes.
-The model that trains is not touched.
+While the model trains, `WeightBuffer` copies its weights at each step to record. Some steps later, one
+forward pass mapped over all these copies (`torch.func.vmap`) computes the maps, which costs a fifth of
+separate passes. The model that trains is not touched.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from transformer.recording.weights import Tensors
 BATCH = 25
 """Number of steps that are developed together when no viewer waits for them. Larger batches are no cheaper; a
 default run evaluates at the same interval."""
-RING_BYTES = 96 * 2**20
+BUFFER_BYTES = 96 * 2**20
 """Approximate limit in bytes of the copies of weights that wait to be developed."""
 
 
@@ -46,7 +46,7 @@ class WeightBuffer:
     def __init__(self, model: Transformer) -> None:
         self._sources = [tensor.detach().view(-1) for tensor in model.state_dict().values()]
         self._n_numbers = sum(len(source) for source in self._sources)
-        self.room: int = max(1, min(BATCH, RING_BYTES // (4 * self._n_numbers)))
+        self.room: int = max(1, min(BATCH, BUFFER_BYTES // (4 * self._n_numbers)))
         """Maximum number of steps that it holds."""
         self._rows: Tensor | None = None  # `clear` frees them: a paused run needs none
         self.steps: list[int] = []

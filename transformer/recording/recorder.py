@@ -48,7 +48,7 @@ class Recorder:
     def __init__(self, model: Transformer, task: Task, decoding: Decoding = GREEDY) -> None:
         self._model, self._task, self._decoding = model, task, decoding
         self._device = model.to_logits.weight.device
-        self.ring = WeightBuffer(model)
+        self.buffer = WeightBuffer(model)
         """Copies of the weights of pending steps: those that are not developed yet."""
         self._developer = Developer(model.config, self._device)
         self._scorer = Scorer(task)
@@ -91,7 +91,7 @@ class Recorder:
     # Developing.
 
     def develop(self, weights: Weights | None = None, *, finite: bool = False) -> list[Chunk]:
-        """Develop the maps of all pending steps, one chunk per word.
+        """Develop the maps of all pending steps: a chunk per word, or several if memory limits a pass.
 
         Args:
             weights: the store to which the copied weights are appended.
@@ -100,12 +100,12 @@ class Recorder:
         Raises:
             FloatingPointError: an attention weight is NaN or infinite.
         """
-        steps, rows = self.ring.waiting()
+        steps, rows = self.buffer.waiting()
         if finite:
             kept = rows.isfinite().all(dim=1)
             steps, rows = [step for step, ok in zip(steps, kept.tolist(), strict=True) if ok], rows[kept]
         if not steps:
-            self.ring.clear()
+            self.buffer.clear()
             return []
         self._intervene()
         if self._batches is None:
@@ -115,7 +115,7 @@ class Recorder:
         if weights is not None:
             copied = {step: row.tobytes() for step, row in zip(steps, rows.cpu().numpy(), strict=True)}
             weights.append(copied, self._model.interventions, self.tensors)
-        self.ring.clear()  # only without an error: after one, the finite steps can still be developed
+        self.buffer.clear()  # only without an error: after one, the finite steps can still be developed
         order = {question.text: i for i, question in enumerate(self._questions)}  # not that of the batches
         chunks.sort(key=lambda chunk: (chunk.steps[0], order[chunk.word.text]))
         last = [chunk for chunk in chunks if chunk.steps[-1] == steps[-1]]

@@ -122,12 +122,12 @@ class RunView(RunFacts):
         return self.frames[-1] if self.frames else None
 
     def frame_at(self, step: int) -> Frame | None:
-        """The frame nearest to a step; if possible, with no moment in between."""
+        """The frame nearest to a step; if possible, between the same moments."""
         nearest = self._nearest(self.frames.steps, step)
         return None if nearest is None else self.frames.of_step(nearest)
 
     def snapshot_at(self, step: int) -> Snapshot | None:
-        """The weights nearest to a step; if possible, with no moment in between."""
+        """The weights nearest to a step; if possible, between the same moments."""
         known = {one.step: one for one in self.snapshots}
         nearest = self._nearest(tuple(known), step)
         return None if nearest is None else known[nearest]

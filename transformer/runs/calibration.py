@@ -122,13 +122,13 @@ def calibrate(quiet: Callable[[], bool]) -> Speed | None:
         return _speed
 
 
-def _solved(threads: int, small: Work, small_seconds: float, large: Work, wide_seconds: float) -> Speed:
+def _solved(threads: int, small: Work, small_seconds: float, large: Work, large_seconds: float) -> Speed:
     """Solve two measurements for two unknowns; both have lower bounds, since noise can make them negative."""
     from transformer.training.device import available_devices
 
     determinant = small.small * large.products - large.small * small.products
-    slowness = (small_seconds * large.products - wide_seconds * small.products) / determinant
-    product = (small.small * wide_seconds - large.small * small_seconds) / determinant
+    slowness = (small_seconds * large.products - large_seconds * small.products) / determinant
+    product = (small.small * large_seconds - large.small * small_seconds) / determinant
     devices = ("auto", "cpu") if available_devices()[0] == "cpu" else ("cpu",)
     return Speed(threads, max(slowness, 0.1 * small_seconds / small.small), max(product, 0.0), devices)
 

@@ -66,7 +66,7 @@ def check_saved(saved: Saved, limits: Limits) -> None:
     """Refuse a run that could not have been trained on this server, or that cannot be shown.
 
     Raises:
-        InputError: the run exceeds a limit, which the message names.
+        InputError: the run exceeds a limit, or its settings or a tracked word cannot be used.
     """
     view, words = saved.view, saved.words
     if view.own is None:

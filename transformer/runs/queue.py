@@ -103,7 +103,7 @@ class Lease:
         """When the run was last viewed, or given a command."""
 
     def take(self, called: Callable[[], object]) -> bool:
-        """Join the queue; return whether the run has a slot. If not, `called` is called when to ask again."""
+        """Join the queue; return whether the run has a slot. If not, `called` signals when to ask again."""
         taken = self._queue.take(self, called, self.party)
         if taken and self.taken_at is None:
             self.taken_at = time.monotonic()

@@ -96,7 +96,7 @@ class Registry:
             run = self._drafts.pop(id_, None)
             if run is not None:
                 self.owners.forget(id_)
-                run.close()
+                run.halt()
 
     @refusals()
     def admit(self, visitor: str, run: Run | None = None) -> None:

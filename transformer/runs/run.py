@@ -19,7 +19,7 @@ from transformer.storage.own_data import own_data_of
 from transformer.storage.tokens import new_token
 from transformer.tasks import task_of
 
-if TYPE_CHECKING:  # these import torch, as only the run's own thread does
+if TYPE_CHECKING:  # two of these import torch, as only the run's own thread does
     from transformer.runs.recorded_training import RecordedTraining
     from transformer.storage.archive import Archive
     from transformer.storage.saved import Saved

@@ -90,10 +90,10 @@ class RunRecording:
             found += self.moments.accuracy(self._state.first_step_at, things)
         measured = report.evaluation is not None or ended or alone or (slow and self._every_step)
         if measured or found or (self._every_step and step % self.scheduler.every == 0):
-            self._recorder.ring.copy(step)
+            self._recorder.buffer.copy(step)
         late = watched and time.perf_counter() - self._shown_at >= WATCHED_SECONDS
-        n_pending = len(self._recorder.ring.steps)
-        if measured or late or self._recorder.ring.full:
+        n_pending = len(self._recorder.buffer.steps)
+        if measured or late or self._recorder.buffer.full:
             new: list[Recorded] = [*self._developed()]
             if measured and watched:
                 self._publish(new)  # viewers need not wait for the measurements
@@ -102,14 +102,14 @@ class RunRecording:
                 new.append(report.evaluation)
             self._publish([*new, *(self._measured(step) if measured else ())])
         if view.pace is None and not alone:  # otherwise there is time to record every step
-            n_developed = n_pending - len(self._recorder.ring.steps)
+            n_developed = n_pending - len(self._recorder.buffer.steps)
             self.scheduler.recorded(n_developed, time.thread_time() - spent, watched=watched)
         if self.scheduler.every != view.every:
             self._published.publish(every=self.scheduler.every)
 
     def record_now(self, records: Sequence[Recorded] = ()) -> None:
         """Record and measure the model as it is now, even if this step is already recorded."""
-        self._recorder.ring.copy(self._state.step)
+        self._recorder.buffer.copy(self._state.step)
         if self._published.view.frames:
             developed = self._developed()
             self._publish([*developed, *records, *self._measured(self._state.step)])
@@ -128,12 +128,12 @@ class RunRecording:
 
     def develop(self) -> None:
         """Develop what is pending, before the model, words or masks change or the run pauses."""
-        if self._recorder.ring.steps:
+        if self._recorder.buffer.steps:
             self._publish(self._developed())
 
     def show_pending(self) -> None:
         """Develop what is pending before a long operation; the time counts as recording."""
-        spent, n_pending = time.thread_time(), len(self._recorder.ring.steps)
+        spent, n_pending = time.thread_time(), len(self._recorder.buffer.steps)
         self.develop()
         self.scheduler.recorded(n_pending, time.thread_time() - spent, watched=True)
 
@@ -233,7 +233,7 @@ class RunRecording:
         if newest and newest[0].step == self._state.step:
             chunks = self._recorder.past(question, newest, self.weights)
         else:
-            self._recorder.ring.copy(self._state.step)
+            self._recorder.buffer.copy(self._state.step)
             chunks = self._recorder.develop(self._kept_all)
         self._publish([outputs, *chunks])
         self._owe(question)

@@ -37,7 +37,7 @@ from transformer.tasks import Task
 KEPT_SECONDS = 1.0
 """Minimum time in seconds between two updates of the folder."""
 KEEPING_SHARE = 0.05
-"""Maximum share of its time that the run's thread spends on copies for the folder; else updates wait."""
+"""Maximum share of its time that the run's thread spends on copies for the folder; updates are delayed."""
 AGAIN_SECONDS = 5.0
 """Seconds between a failed write and the next attempt."""
 CURVES = {

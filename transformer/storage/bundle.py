@@ -37,7 +37,7 @@ from transformer.tasks import Task
 
 FIELD = "run_open"
 MOST_BYTES = 48 * 10**6
-"""Maximum bytes of the file; weights are left out to stay below it."""
+"""Maximum bytes of the file, as far as leaving out weights allows."""
 MOST_FACTS, MOST_NAMES = 4_000_000, 100_000
 """Largest sizes in bytes of `RUN` and of the list of files in the archive."""
 MAX_UNPACK_RATIO = 6

@@ -123,8 +123,8 @@ def _links(match: re.Match[str]) -> Links:
 class Dates(Corpus):
     """Read a date in English, write it as year-month-day.
 
-    Days of months, such as the 12th of march, are held out in all years and forms. Each day, month, year and
-    form occurs in training in other combinations.
+    One in ten days of the year, such as the 6th of june, is held out in all years and forms. Each day, month,
+    year and form occurs in training in other combinations.
     """
 
     name = "dates"

@@ -30,7 +30,7 @@ READ_EVERY = 10
 
 
 class NotFinite(ArithmeticError):
-    """The loss or the gradient is infinite or not a number, so training cannot continue."""
+    """The loss, the gradient or an attention weight is infinite or NaN, so training cannot continue."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,7 +27,7 @@ def token_of(id_: str) -> str:
     return session.tokens.get(id_, "")
 
 
-def restore(id_: str, token: str) -> bool:
+def accept_token(id_: str, token: str) -> bool:
     """Accept a token if it is valid; return whether the session may now command the run."""
     if REGISTRY.owners.enter(id_, token, session.visitor):
         session.tokens[id_] = token
@@ -67,11 +67,11 @@ def _found() -> None:
             match draft:
                 case [[str(id_), str(token)]] if REGISTRY.facts_of_run(id_) is not None:
                     # The model was started, and the page reloaded before the browser stored the run's token.
-                    if restore(id_, token) and session.run is None:
+                    if accept_token(id_, token) and session.run is None:
                         session.run = id_
             for one in runs[:MAX_RUNS][::-1]:
                 match one:
                     case [str(id_), str(token), *_]:
-                        restore(id_, token)
+                        accept_token(id_, token)
             if session.own_data is None and (found := REGISTRY.returning.get(name)) is not None:
                 session.own_data, session.own_data_name = found, name

@@ -2,7 +2,7 @@
 
 import { counted } from "./control.js";
 
-const MARKED = 7; // maximum letters of a wrong token beside its row
+const MAX_WRONG_TOKEN_LETTERS = 7; // maximum letters of a wrong token beside its row
 
 // The role of each head at a step, by site.
 export const rolesAt = (segment, step) => (step === segment.from ? segment.roles : segment.later);
@@ -38,7 +38,7 @@ export function largePicture({ index, maps, segment, step, kind, site, head, hid
   };
 }
 
-const short = (token) => (token.length > MARKED && !token.includes("&") ? `${token.slice(0, MARKED - 1)}…` : token);
+const short = (token) => (token.length > MAX_WRONG_TOKEN_LETTERS && !token.includes("&") ? `${token.slice(0, MAX_WRONG_TOKEN_LETTERS - 1)}…` : token);
 
 // The [row, column] of the highest weight.
 export function strongestCell(weights) {

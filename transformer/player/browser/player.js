@@ -18,7 +18,7 @@ export class Player {
     this.at = { word: null, kind: null, pinned: null, step: null, outline: false, follow: mayFollow, ...first };
     this.find = (selector) => root.querySelector(selector);
     this.map = this.find(".st-key-model_map");
-    this.whole = !root.dataset.parts; // false: without the maps and curves
+    this.whole = !root.dataset.parts; // whether this class makes the maps and curves
     this.drawings = [];
     this.plotly = plotly;
     this.texts = new Texts(root, (change) => this.choose(change));

@@ -35,7 +35,7 @@ from transformer.tasks.grammars.grammar import Grammar, checked
 from transformer.tasks.writing import Writing
 
 NEW_YORK_IS_A_CITY = "纽约是一座城市"
-"""Always held out; each of its characters occurs in other training sentences."""
+"""Always held out; each of its characters occurs in training sentences."""
 
 
 class ChineseWriting(Writing):

@@ -99,7 +99,7 @@ PRONOUNS = (
 
 @lru_cache(maxsize=256)
 def _only(determiners: tuple[str, ...], plural: bool | None, a: bool = True) -> tuple[str, ...]:
-    """The determiners that fit singular or plural, without "a" unless `a` is true."""
+    """The determiners that fit `plural` (None: either number), without "a" unless `a` is true."""
     return tuple(each for each in determiners if grammatical_numbers(each, plural) and (a or each != "a"))
 
 
