@@ -162,6 +162,13 @@ def test_recovery_after_a_setback_is_another_drop():
     ]
 
 
+@pytest.mark.parametrize(("high", "second"), [(17, 81), (18, 81), (19, 82)])
+def test_a_second_drop_is_found_25_steps_after_the_first_at_the_earliest(high, second):
+    """Six low losses of ten make a drop: at step 56, and `high` steps and six after the seventh low loss."""
+    drops = fed([3.0] * 50 + [1.0] * 7 + [3.0] * high + [1.0] * 25)
+    assert [drop.step for drop in drops] == [56, second]
+
+
 @pytest.mark.parametrize("at_once", [1, 1000])
 def test_drops_have_a_minimum_distance_and_a_maximum_number(at_once):
     drops = fed(([3.0] * 10 + [1.0] * 10) * 50, at_once=at_once)

@@ -213,3 +213,12 @@ def test_suggested_caps_keep_enough_short_sentences_of_frequent_words(
     chosen = suggested(found)
     assert {name: getattr(chosen, name) for name in caps} == caps
     assert least * n <= len(select_pairs(found, chosen).pairs) <= most * n
+
+
+def test_suggested_caps_are_the_same_for_words_with_and_without_capitals():
+    found = skewed(600, 1000, (3, 20), numbered=False)
+    shouted = [
+        (source.upper(), target) if i % 2 else (source, target)
+        for i, (source, target) in enumerate(found.pairs)
+    ]
+    assert suggested(reading(*shouted)) == suggested(found)
