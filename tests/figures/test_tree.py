@@ -9,7 +9,7 @@ import pytest
 
 from tests.figures.conftest import drawn
 from transformer.figures import colors
-from transformer.figures.tree import LARGEST, ROWS_WITH_SHARES, beam_tree
+from transformer.figures.tree import LARGEST, ROWS_WITH_SHARES, START, beam_tree
 
 
 @dataclass
@@ -89,6 +89,8 @@ def test_each_hypothesis_is_in_the_column_of_its_step_and_the_row_of_its_rank():
     assert top < 1 < 3 < bottom  # rank 1 is on top
     assert list(layout.xaxis.tickvals) == list(layout.yaxis.tickvals) == [1, 2, 3]
     assert layout.xaxis.range[0] < 0  # the start is at 0
+    (start,) = [trace for trace in drawn(tree()).data if START in (trace.text or ())]
+    assert (list(start.x), list(start.y)) == ([0], [1])
 
 
 def test_each_hypothesis_is_joined_to_the_one_that_it_continues():

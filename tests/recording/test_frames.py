@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from transformer.axes import Axes
 from transformer.interventions import Interventions
 from transformer.recording.chunk import BLOCKED, ONE, Chunk, as_record, coded, decoded, from_record, joined
-from transformer.recording.frame import Measurement, Output, Outputs, Word
+from transformer.recording.frame import Frame, Measurement, Output, Outputs, Word
 from transformer.recording.frames import Frames, nearest_step
 
 CROSS = Axes(query="tgt", key="src", writes=True, causal=False, padding=True)
@@ -241,3 +242,11 @@ def test_chunks_that_continue_each_other_are_joined():
     same(one.only(lambda step: step < 6), replace(a, vocabulary=one.vocabulary, looked_up_to=6))
     assert not chunk([6], taken=Interventions(ablated=(("decoder.0.self", 1),))).continues(a)
     assert not chunk([6], "cab").continues(a)
+
+
+def test_weight_on_padding_is_the_mean_share_over_the_tokens_that_are_not_padding():
+    cat = word("cat", src_tokens=("c", "a", "[PAD]", "[PAD]"), tgt_tokens=("t", "a", "[PAD]"))
+    rows = [[0.1, 0.2, 0.3, 0.4], [0.5, 0.4, 0.1, 0.0], [0.0, 0.0, 0.0, 1.0]]
+    weights = np.array([rows, [[1.0, 0, 0, 0], [np.nan, 0.5, 0.5, 0], [0, 0, 1.0, 0]]])
+    shown = SimpleNamespace(axes=AXES, words=[cat, cat], map=lambda row, site: weights)
+    np.testing.assert_allclose(Frame.on_padding(shown, 1, "decoder.0.cross"), [(0.7 + 0.1) / 2, 0.25])

@@ -7,6 +7,8 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from transformer.config import KINDS_OF, RunConfig
+from transformer.model.attention import MultiHeadAttention
+from transformer.model.layers import FeedForward
 from transformer.recording.tape import record
 from transformer.runs import calibration, runner
 from transformer.runs.calibration import Speed, calibrate, candidates, speed, threads_of, work_of
@@ -67,6 +69,8 @@ def test_the_counted_work_equals_the_counts_of_pytorch_and_of_a_recording(topolo
     assert work.products == counts[torch.ops.aten.addmm] + counts[torch.ops.aten.mm]
     assert work.cells == sum(weights.size for weights in tape.weights.values())
     assert work.maps == sum(weights.shape[0] * weights.shape[1] for weights in tape.weights.values())
+    blocks = [one for one in state.model.modules() if isinstance(one, MultiHeadAttention | FeedForward)]
+    assert work.blocks == len(blocks)
 
 
 def test_the_estimate_reproduces_the_measured_step_times(monkeypatch, unmeasured):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 from pages.settings.beginnings import base_of, values_of
 from pages.settings.presets import look_for
-from transformer.config import KINDS_OF
+from transformer.config import KINDS_OF, RunConfig
 from transformer.recipes import DECODER_ONLY, ENCODER_ONLY, RECIPES
 
 OWN = {"encoder-only": ENCODER_ONLY, "decoder-only": DECODER_ONLY}
@@ -139,3 +140,7 @@ def test_a_shared_link_of_the_settings_gives_the_same_model(visit, chosen):
     again = visit(dict(parse_qsl(urlsplit(link).query)))
     assert again.run.config == visitor.run.config
     assert again.value("as_published") is chosen.get("as_published", False)
+
+
+def test_a_run_recorded_with_a_removed_recipe_says_nothing_of_what_to_look_for():
+    assert look_for(replace(RunConfig(), recipe="removed")) == ""
