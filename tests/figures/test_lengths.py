@@ -29,6 +29,7 @@ def test_each_share_is_at_its_length_and_its_position_counted_from_one():
     np.testing.assert_array_equal(np.array(heat.z, dtype=float), SHARE)
     for n, row in zip(heat.y, heat.z, strict=True):
         assert [share is not None for share in row] == [position <= n for position in heat.x]
+    assert not heat.hoverongaps  # no share is shown where a word has no letter
     x, y = figure.layout.xaxis, figure.layout.yaxis
     assert list(y.tickvals) == [3, 4, 5, 6]
     assert list(y.ticktext) == ["3 (10)", "4 (20)", "5 (1,500)", "6 (40)"]  # and the number of words asked

@@ -59,6 +59,9 @@ def test_a_file_keeps_its_way_of_splitting_and_only_the_tokens_that_are_used(kin
         assert tokenizer.spans(text) == split.offsets
         assert tokenizer.text(ids[1:])[0] == backend.decode(split.ids)
         assert "".join(tokenizer.pieces(ids[1:-1])) == backend.decode(split.ids)
+        if kind == "bytes" and text.isascii():  # one letter is one byte, written as itself but for the space
+            written = tuple(token.replace("Ġ", " ") for token in split.tokens)
+            assert tokenizer.pieces(ids[1:-1]) == written
 
 
 def test_a_byte_level_file_restores_text_even_if_a_letter_is_several_tokens():
