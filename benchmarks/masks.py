@@ -26,8 +26,8 @@ MASKS = {"both": {}, "no causal": {"causal_mask": False}, "no padding": {"paddin
 
 def padding_share(frame: Frame) -> float:
     """Return the share of attention on [PAD] in padded words."""
-    longest = max(len(probe.text) for probe in frame.words)
-    rows = [row for row, probe in enumerate(frame.words) if len(probe.text) < longest]
+    longest = max(len(tracked.text) for tracked in frame.words)
+    rows = [row for row, tracked in enumerate(frame.words) if len(tracked.text) < longest]
     sites = [site for site, axes in frame.axes.items() if axes.key == "src"]
     return statistics.mean(float(frame.on_padding(row, site).mean()) for row in rows for site in sites)
 

@@ -156,8 +156,8 @@ def difference(config: RunConfig, steps: int = 30) -> float:
     task = task_of(view.config)
     for snapshot, frame in zip(view.snapshots, view.frames, strict=True):
         model = model_of(view.config, snapshot)
-        for row, probe in enumerate(frame.words):
-            batch = task.encode([probe.text], filled=not model.masked("padding"))
+        for row, tracked in enumerate(frame.words):
+            batch = task.encode([tracked.text], filled=not model.masked("padding"))
             with record(model) as tape:
                 model(torch.from_numpy(batch.src), torch.from_numpy(batch.tgt_in))
             for site, weights in tape.weights.items():

@@ -13,7 +13,8 @@ _LIGHT, _DARK = (st.get_option(f"theme.{kind}.backgroundColor") for kind in ("li
 _CSS = f"""<style>
 :root {{
   --hl-paper: light-dark({_LIGHT}, {_DARK});
-  --hl-highlight: {colors.HIGHLIGHT}; --hl-padding: {colors.PADDING} }}
+  --hl-highlight: {colors.HIGHLIGHT}; --hl-padding: {colors.PADDING};
+}}
 {styles("look")}
 {Path(__file__).with_name("style.css").read_text(encoding="utf-8")}
 </style>"""

@@ -38,16 +38,20 @@ def test_the_maps_of_an_old_step_are_reproduced_from_its_snapshot(finished, step
     frame, snapshot = finished.frame_at(step), finished.snapshot_at(step)
     assert frame.step == snapshot.step == step
     model = snapshot_model(finished.config, snapshot)
-    for row, probe in enumerate(frame.words):
-        answer = model.answer(probe.text)
+    for row, tracked in enumerate(frame.words):
+        answer = model.answer(tracked.text)
         assert answer.step == step
-        assert answer.forced.src_tokens == probe.src_tokens == ("[SOS]", *probe.text, "[EOS]")
-        assert answer.forced.tgt_tokens == probe.tgt_tokens == ("[SOS]", *probe.text[::-1])
-        assert answer.expected == probe.expected == (*probe.text[::-1], "[EOS]")
-        assert answer.forced.predicted == probe.predicted
-        assert probe.output_step == step // 20 * 20
-        then = snapshot_model(finished.config, finished.snapshot_at(probe.output_step)).answer(probe.text)
-        assert (then.output, then.stopped, then.right) == (probe.output, probe.stopped, probe.right)
+        assert answer.forced.src_tokens == tracked.src_tokens == ("[SOS]", *tracked.text, "[EOS]")
+        assert answer.forced.tgt_tokens == tracked.tgt_tokens == ("[SOS]", *tracked.text[::-1])
+        assert answer.expected == tracked.expected == (*tracked.text[::-1], "[EOS]")
+        assert answer.forced.predicted == tracked.predicted
+        assert tracked.output_step == step // 20 * 20
+        then = snapshot_model(finished.config, finished.snapshot_at(tracked.output_step)).answer(tracked.text)
+        assert (then.output, then.stopped, then.right) == (
+            tracked.output,
+            tracked.stopped,
+            tracked.right,
+        )
         assert list(answer.forced.maps) == list(frame.axes)
         for site, weights in answer.forced.maps.items():
             recorded = frame.map(row, site)

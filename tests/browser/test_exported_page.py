@@ -174,11 +174,12 @@ def test_the_slider_moves_every_panel_and_each_number_matches_the_frame(shared, 
         right = f"{frame.evaluation.right} / {frame.evaluation.total:,}"
         assert right in shared.text(".st-key-words_right") + shared.text(".hl-lengths")
         written = shared.page.locator(".hl-outputs samp").first.inner_text()
-        probe = frame.words[0]
-        assert written.rstrip("·…") == probe.output
+        tracked = frame.words[0]
+        assert written.rstrip("·…") == tracked.output
         marks = shared.plot("live_map", "gd.layout.yaxis2.ticktext")
         assert ["<b>✗</b> " in mark for mark in marks] == [
-            expected != predicted for expected, predicted in zip(probe.expected, probe.predicted, strict=True)
+            expected != predicted
+            for expected, predicted in zip(tracked.expected, tracked.predicted, strict=True)
         ]
     marker = shared.page.locator(".st-key-live_curves .marker")
     slider.fill("4")

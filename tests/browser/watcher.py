@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import Locator, Page, expect
 
 from benchmarks.tools.browser import SIZE
 
@@ -128,6 +128,7 @@ class Watcher:
     def number(self, key: str, name: str) -> int:
         """Return an attribute of the picture's host element: step or draws."""
         host = self.page.locator(f".st-key-{key} .live-figure, .model.st-key-{key}")
+        expect(host).to_have_count(1)  # two while one player replaces another
         return int(host.get_attribute(f"data-{name}") or -1)
 
     def drawn(self, key: str) -> None:

@@ -104,11 +104,11 @@ def rewritten(view, pieces):
     frames = []
     for frame, written in zip(view.frames, pieces, strict=False):
         row = frame.row_of(UNKNOWN)
-        probe = frame.words[row]
-        assert probe.text == UNKNOWN
+        tracked = frame.words[row]
+        assert tracked.text == UNKNOWN
         tgt = ("[SOS]", *written)
-        probe = replace(
-            probe,
+        tracked = replace(
+            tracked,
             tgt_tokens=tgt,
             expected=(*written, "[EOS]"),
             predicted=("le",) * len(tgt),
@@ -119,10 +119,10 @@ def rewritten(view, pieces):
         )
         maps = {}
         for site, axes in frame.axes.items():
-            n = {"src": len(probe.src_tokens), "tgt": len(tgt)}
+            n = {"src": len(tracked.src_tokens), "tgt": len(tgt)}
             maps[site] = np.zeros((frame.n_heads(site), n[axes.query], n[axes.key]), np.float32)
             maps[site][..., 0] = 1.0
-        frames.append(replace(frame, words=(probe,), maps=(maps,)))
+        frames.append(replace(frame, words=(tracked,), maps=(maps,)))
     return replace(view, frames=FakeFrames(frames))
 
 
@@ -142,7 +142,7 @@ def test_exported_numbers_have_bleu_and_chrf_and_an_unknown_answer_is_null(frenc
     document = json.loads(frame_json(french, replace(frame, evaluation=evaluation)))
     assert (document["bleu"], document["chrf"]) == (12.5, 30.25)
     keys = "answer", "right", "written_at"
-    said = {probe["word"]: tuple(probe[key] for key in keys) for probe in document["probes"]}
+    said = {tracked["word"]: tuple(tracked[key] for key in keys) for tracked in document["probes"]}
     assert said[UNKNOWN] == (None, None, 0)  # the last maps run over the output of step 0, not yet of step 3
     assert said[KEY] == ("la fille trouve la clé et la cache", False, None)
     first, *_, last = curves_csv(french).splitlines()

@@ -80,7 +80,7 @@ def test_weights_are_those_of_the_frame_to_four_digits_and_null_where_blocked(fr
 
 
 def test_each_word_has_its_tokens_and_its_output(frame, document):
-    assert [probe["word"] for probe in document["probes"]] == ["banana", "cat", "ox"]
+    assert [tracked["word"] for tracked in document["probes"]] == ["banana", "cat", "ox"]
     cat, recorded = document["probes"][1], frame.words[1]
     assert cat["src_tokens"] == ["[SOS]", "c", "a", "t", "[EOS]"]
     assert cat["tgt_tokens"] == ["[SOS]", "t", "a", "c"]
@@ -112,7 +112,7 @@ def test_a_word_added_later_has_maps_at_every_step_and_no_output_before_it_was_a
         assert ox["output_step"] == (written if step >= 4 else None)
         said = [ox[key] for key in ("output", "stopped", "right")]
         assert [one is None for one in said] == 3 * [step < 4]
-        assert {probe["output_step"] for probe in others} == {written}
+        assert {tracked["output_step"] for tracked in others} == {written}
 
 
 def test_exported_weights_are_those_of_the_run(view):

@@ -143,16 +143,16 @@ def test_the_json_of_every_topology_has_the_weights_of_the_frame_and_the_tokens_
     for frame in (view.frames[0], view.frames[-1]):
         document = json.loads(frame_json(view, frame))
         off = frame.step >= 4
-        for row, probe in enumerate(document["probes"]):
-            for site, heads in probe["maps"].items():
+        for row, tracked in enumerate(document["probes"]):
+            for site, heads in tracked["maps"].items():
                 said = document["sites"][site]
-                rows, columns = (probe[f"{said[axis]}_tokens"] for axis in ("rows", "columns"))
+                rows, columns = (tracked[f"{said[axis]}_tokens"] for axis in ("rows", "columns"))
                 found = np.array(heads, dtype=float)
                 assert found.shape == (3, len(rows), len(columns))
                 np.testing.assert_allclose(found, frame.map(row, site), atol=5.1e-5)
                 assert said["padding"] == (not off)
-                assert ("[PAD]" in columns) == (off and probe["word"] != "banana")
-            assert probe["expected"] == list(frame.words[row].expected)
+                assert ("[PAD]" in columns) == (off and tracked["word"] != "banana")
+            assert tracked["expected"] == list(frame.words[row].expected)
         sides = {"encoder-decoder": {"src", "tgt"}, "encoder-only": {"src"}, "decoder-only": {"seq"}}
         tokens = {f"{side}_tokens" for side in sides[topology]}
         assert {name for name in document["probes"][0] if name.endswith("_tokens")} == tokens

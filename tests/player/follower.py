@@ -124,8 +124,8 @@ def tells_every_frame(view, index):
         frame, segment = view.frames.of_step(step), segment_of(index, step)
         begins = segment["from"] == step
         assert segment["right"] == words_right(frame, task), step
-        assert segment["outputs"] == {probe.text: output_row(probe) for probe in frame.words}, step
-        assert segment["written"] == max(probe.output_step or 0 for probe in frame.words), step
+        assert segment["outputs"] == {tracked.text: output_row(tracked) for tracked in frame.words}, step
+        assert segment["written"] == max(tracked.output_step or 0 for tracked in frame.words), step
         assert tuple(segment["clearest"]) == frame.clearest, step
         assert segment["lengths"] == by_length(frame), step
         assert segment["samples"] == samples(frame), step

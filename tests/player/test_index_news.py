@@ -198,7 +198,7 @@ def test_no_markup_of_pairs_gets_into_html(of_signs, said):
     """All of an index becomes HTML except words, which are keys and the text of buttons."""
     index = sent(Index(of_signs.config).whole(of_signs))
     assert any("<" in word for word in index["words"])
-    words = {probe.text for probe in of_signs.frame.words}
+    words = {tracked.text for tracked in of_signs.frame.words}
     assert set(segment_of(index, of_signs.step)["outputs"]) == words  # keys, which are not escaped
     drawn = [
         text
@@ -214,7 +214,7 @@ def test_no_markup_of_pairs_gets_into_html(of_signs, said):
     told = [text for text in shown if "<zqx" in text or "< zqx" in text or "&zqx" in text or "<</" in text]
     assert told == []
     frame = of_signs.frame
-    for probe in frame.words:
+    for tracked in frame.words:
         for site in frame.axes:
             for head in range(frame.n_heads(site)):
-                assert "<" not in narration(frame, probe.text, site, head)
+                assert "<" not in narration(frame, tracked.text, site, head)

@@ -32,9 +32,9 @@ PROBE = RecordedWord(
 )
 
 
-def row(frame, probe):
-    """Return the table of outputs of one probe, as HTML and as text without tags."""
-    table = outputs(replace(frame, words=(probe,)), "cat")
+def row(frame, tracked):
+    """Return the table of outputs of one word, as HTML and as text without tags."""
+    table = outputs(replace(frame, words=(tracked,)), "cat")
     return table, re.sub("<[^>]*>", "", table)
 
 
@@ -124,13 +124,13 @@ def test_nothing_is_shown_without_lengths(untrained):
 
 
 def test_markup_in_questions_and_outputs_is_escaped(untrained):
-    probe = replace(PROBE, text=MARKUP, output=MARKUP, pieces=("<b>", "&"))
+    tracked = replace(PROBE, text=MARKUP, output=MARKUP, pieces=("<b>", "&"))
     known = replace(untrained.evaluation, samples=((MARKUP, MARKUP),))
     for said in (
-        output_row(probe),
-        output_row(replace(probe, text="cat")),
-        output_row(replace(probe, text="cat", answer=None, written_at=3)),
-        outputs(replace(untrained, words=(probe,)), MARKUP),
+        output_row(tracked),
+        output_row(replace(tracked, text="cat")),
+        output_row(replace(tracked, text="cat", answer=None, written_at=3)),
+        outputs(replace(untrained, words=(tracked,)), MARKUP),
         samples(replace(untrained, evaluation=known)),
     ):
         assert "<b>" not in said

@@ -48,12 +48,12 @@ def check(state, frames, weights):
     for snapshot, frame in zip(weights.snapshots, frames, strict=True):
         model = model_of(state.config, snapshot)
         model.intervene(snapshot.interventions, state.task.src_tokenizer.id_of)
-        for row, probe in enumerate(frame.words):
-            batch = state.task.encode([probe.text], filled=not model.masked("padding"))
+        for row, tracked in enumerate(frame.words):
+            batch = state.task.encode([tracked.text], filled=not model.masked("padding"))
             with record(model) as tape:
                 logits = model(torch.from_numpy(batch.src), torch.from_numpy(batch.tgt_in))
             predicted = state.task.tgt_tokenizer.tokens(logits[0].argmax(-1).tolist())
-            assert probe.predicted == predicted[: len(probe.predicted)]
+            assert tracked.predicted == predicted[: len(tracked.predicted)]
             assert list(tape.weights) == list(frame.axes)
             for site, every in tape.weights.items():
                 shown = frame.map(row, site)
@@ -119,11 +119,11 @@ def test_maps_of_an_unknown_answer_run_over_the_newest_output_and_record_its_ste
         recorder.buffer.copy(step)
     frames = Frames([*early, *chunks, outputs, *recorder.develop()], aim=state.task.aim)
     for frame in frames:
-        (probe,), newest = frame.words, 0 if frame.step <= 3 else 3
-        assert (probe.forced, probe.written_at) == (False, newest)
+        (tracked,), newest = frame.words, 0 if frame.step <= 3 else 3
+        assert (tracked.forced, tracked.written_at) == (False, newest)
         written = (early[2] if newest == 0 else outputs).by_word["dog the sees cat"]
-        assert probe.tgt_tokens == ("[SOS]", *(piece.strip() for piece in written.pieces))
-        assert probe.output_step == (0 if frame.step < 3 else 3)
+        assert tracked.tgt_tokens == ("[SOS]", *(piece.strip() for piece in written.pieces))
+        assert tracked.output_step == (0 if frame.step < 3 else 3)
 
 
 def test_a_ring_holds_a_batch_of_steps_and_fewer_for_a_large_model(tiny_model, fill, monkeypatch):

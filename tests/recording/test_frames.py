@@ -109,9 +109,9 @@ def test_each_frame_has_the_newest_of_the_costly_records_and_names_their_step(fi
 
 
 def test_the_step_at_which_a_word_was_drawn_is_given_from_that_step_on(first):
-    probes = [frame.words[0] for frame in Frames([*first, chunk(range(30))])]
-    assert [probe.drawn_at for probe in probes] == 17 * [None] + 13 * [17]
-    assert [probe.looked_up_to for probe in probes] == [*range(30)]
+    words = [frame.words[0] for frame in Frames([*first, chunk(range(30))])]
+    assert [tracked.drawn_at for tracked in words] == 17 * [None] + 13 * [17]
+    assert [tracked.looked_up_to for tracked in words] == [*range(30)]
 
 
 def test_a_word_added_later_comes_last_and_its_past_can_follow(first):

@@ -48,12 +48,12 @@ def test_the_labels_are_the_tokens_that_were_attended_to(half_trained, make_fram
     hook.remove()
     src, tgt_in = next(ids for ids in given if len(ids[0]) == len(WORDS))
     named = half_trained.task.src_tokenizer.tokens
-    for i, (probe, word) in enumerate(zip(frame.words, WORDS, strict=True)):
-        assert probe.text == word
-        assert probe.src_tokens == ("[SOS]", *word, "[EOS]") == named(src[i].tolist())[: len(word) + 2]
-        assert probe.tgt_tokens == ("[SOS]", *reversed(word)) == named(tgt_in[i].tolist())[: len(word) + 1]
-        assert probe.expected == (*reversed(word), "[EOS]")
-        assert probe.answer == word[::-1]
+    for i, (tracked, word) in enumerate(zip(frame.words, WORDS, strict=True)):
+        assert tracked.text == word
+        assert tracked.src_tokens == ("[SOS]", *word, "[EOS]") == named(src[i].tolist())[: len(word) + 2]
+        assert tracked.tgt_tokens == ("[SOS]", *reversed(word)) == named(tgt_in[i].tolist())[: len(word) + 1]
+        assert tracked.expected == (*reversed(word), "[EOS]")
+        assert tracked.answer == word[::-1]
         assert not src[i, len(word) + 2 :].any()
         assert not tgt_in[i, len(word) + 1 :].any()
 
@@ -78,17 +78,17 @@ def test_outputs_are_free_running(half_trained, make_frame):
     frame = make_frame(half_trained, words)
     tokenizer = half_trained.task.tgt_tokenizer
     half_trained.model.eval()
-    for probe, word in zip(frame.words, words, strict=True):
+    for tracked, word in zip(frame.words, words, strict=True):
         src = torch.tensor(half_trained.task.src_tokenizer.encode([word]))
         tgt = torch.tensor([[1]])
         for _ in range(min(len(word) + 4, 10)):  # up to three letters too many, as far as they fit
             tgt = torch.cat([tgt, half_trained.model(src, tgt)[:, -1].argmax(-1, keepdim=True)], dim=1)
-        assert (probe.output, probe.stopped) == tokenizer.text(tgt[0, 1:].tolist())
-        assert probe.right == (probe.output == word[::-1] and probe.stopped)
-        assert probe.too_long == (len(word) > 4)
-    assert {probe.right for probe in frame.words} == {True, False}
-    beside = {probe.text: "".join(probe.predicted).split("[EOS]")[0] for probe in frame.words}
-    assert any(probe.output != beside[probe.text] for probe in frame.words), (
+        assert (tracked.output, tracked.stopped) == tokenizer.text(tgt[0, 1:].tolist())
+        assert tracked.right == (tracked.output == word[::-1] and tracked.stopped)
+        assert tracked.too_long == (len(word) > 4)
+    assert {tracked.right for tracked in frame.words} == {True, False}
+    beside = {tracked.text: "".join(tracked.predicted).split("[EOS]")[0] for tracked in frame.words}
+    assert any(tracked.output != beside[tracked.text] for tracked in frame.words), (
         "they must differ to be told apart"
     )
 
@@ -148,7 +148,9 @@ def test_drawn_at_is_the_first_step_whose_batch_had_the_word(tiny, frame_of):
         if step % 5 and step not in (17, last):
             continue
         state.step = step
-        told[step] = {probe.text: probe.drawn_at for probe in frame_of(state, (), recorder=recorder).words}
+        told[step] = {
+            tracked.text: tracked.drawn_at for tracked in frame_of(state, (), recorder=recorder).words
+        }
     for step, answers in told.items():
         assert list(answers) == (known if step < 17 else known + late)
         for word, drawn_at in answers.items():
@@ -159,7 +161,7 @@ def test_drawn_at_is_the_first_step_whose_batch_had_the_word(tiny, frame_of):
 
 def test_a_word_is_found_by_its_text_and_tracked_once(half_trained, make_frame):
     frame = make_frame(half_trained, ["ox", "frog", "ox"])
-    assert [probe.text for probe in frame.words] == ["ox", "frog"]
+    assert [tracked.text for tracked in frame.words] == ["ox", "frog"]
     assert (frame.row_of("frog"), frame.row_of("ox"), frame.row_of("nobody")) == (1, 0, 0)
 
 
@@ -185,12 +187,12 @@ def made(tiny, fill, make_frame):
 def test_an_encoder_only_model_shows_what_it_reads_and_writes_at_each_position(made):
     state, frame = made(topology="encoder-only")
     guesses = state.model.eval()(torch.from_numpy(state.task.encode(["q"]).src))[0].argmax(-1).tolist()
-    probe = frame.words[1]
-    assert probe.src_tokens == probe.tgt_tokens == ("[SOS]", "q", "[EOS]")
-    assert probe.expected == ("", "q", "[EOS]")
+    tracked = frame.words[1]
+    assert tracked.src_tokens == tracked.tgt_tokens == ("[SOS]", "q", "[EOS]")
+    assert tracked.expected == ("", "q", "[EOS]")
     assert frame.words[0].expected == ("", "g", "o", "r", "f", "[EOS]")
-    assert probe.predicted == state.task.tgt_tokenizer.tokens(guesses)
-    assert (probe.output, probe.stopped) == state.task.tgt_tokenizer.text(guesses[1:])
+    assert tracked.predicted == state.task.tgt_tokenizer.tokens(guesses)
+    assert (tracked.output, tracked.stopped) == state.task.tgt_tokenizer.text(guesses[1:])
     assert [(site, axes.kind, axes.writes, axes.causal) for site, axes in frame.axes.items()] == [
         ("encoder.0", "encoder", True, False)
     ]
@@ -200,10 +202,10 @@ def test_an_encoder_only_model_shows_what_it_reads_and_writes_at_each_position(m
 
 def test_a_decoder_only_model_shows_question_and_answer_on_both_axes(made):
     state, frame = made(topology="decoder-only")
-    probe = frame.words[2]
-    assert probe.src_tokens == probe.tgt_tokens == ("[SOS]", "o", "x", "[SEP]", "x", "o")
-    assert probe.expected == ("", "", "", "x", "o", "[EOS]")
-    assert len(probe.predicted) == 6
+    tracked = frame.words[2]
+    assert tracked.src_tokens == tracked.tgt_tokens == ("[SOS]", "o", "x", "[SEP]", "x", "o")
+    assert tracked.expected == ("", "", "", "x", "o", "[EOS]")
+    assert len(tracked.predicted) == 6
     assert [(site, axes.kind, axes.writes, axes.causal) for site, axes in frame.axes.items()] == [
         ("decoder.0.self", "sequence", True, True),
         ("decoder.1.self", "sequence", True, True),
@@ -215,7 +217,7 @@ def test_a_decoder_only_model_shows_question_and_answer_on_both_axes(made):
     for _ in range(6):  # up to three letters too many
         written.append(int(state.model(ids, ids)[0, -1].argmax()))
         ids = torch.cat([ids, torch.tensor([[written[-1]]])], dim=1)
-    assert (probe.output, probe.stopped) == state.task.tgt_tokenizer.text(written)
+    assert (tracked.output, tracked.stopped) == state.task.tgt_tokenizer.text(written)
 
 
 @pytest.mark.parametrize("topology", ["encoder-decoder", *BOTH_ALONE])
@@ -245,11 +247,11 @@ def test_padding_that_no_mask_blocks_is_on_the_maps_with_its_weights(made, topol
     _, frame = made(topology=topology, padding_mask=False)
     longest = {"src": 6, "tgt": 5, "seq": 10}
     for row, word in enumerate(["frog", "q", "ox"]):
-        probe = frame.words[row]
-        assert probe.tokens("src").count("[PAD]") > 0 or word == "frog"
-        assert len(probe.expected) == len(probe.predicted) == len(probe.tgt_tokens)
+        tracked = frame.words[row]
+        assert tracked.tokens("src").count("[PAD]") > 0 or word == "frog"
+        assert len(tracked.expected) == len(tracked.predicted) == len(tracked.tgt_tokens)
         for site, axes in frame.axes.items():
-            rows, columns = probe.tokens(axes.query), probe.tokens(axes.key)
+            rows, columns = tracked.tokens(axes.query), tracked.tokens(axes.key)
             assert (len(rows), len(columns)) == (longest[axes.query], longest[axes.key])
             shown = frame.map(row, site)
             assert shown.shape == (3, len(rows), len(columns))
@@ -272,6 +274,6 @@ def test_a_model_without_a_padding_mask_gets_as_much_padding_as_in_training(fram
     frame = frame_of(state, words[:4])
     evaluated = spell(state.model, state.task, [*words, "abcdef"]).exact
     assert 0 < sum(evaluated) < len(evaluated)
-    assert [probe.right for probe in frame.words] == evaluated[:4]
-    assert {len(probe.src_tokens) for probe in frame.words} == {6 + 2}
+    assert [tracked.right for tracked in frame.words] == evaluated[:4]
+    assert {len(tracked.src_tokens) for tracked in frame.words} == {6 + 2}
     np.testing.assert_allclose(frame.map(0, "decoder.1.cross").sum(axis=-1), 1.0, atol=2e-4)

@@ -93,40 +93,42 @@ def shown(state, batch, row):
 def test_maps_of_an_unknown_answer_run_over_the_output_of_the_model(state, topology, endless, frame_of):
     made = state(topology=topology, bias=-1e9 if endless else BIAS[topology])
     frame = frame_of(made)
-    assert [probe.forced for probe in frame.words] == [True, False, True, False]
+    assert [tracked.forced for tracked in frame.words] == [True, False, True, False]
     sep = ("[SEP]",) if topology == "decoder-only" else ()
-    for row, probe in enumerate(frame.words):
-        assert (probe.answer is None) is (row in (1, 3))
-        question = probe.text.split()
-        assert probe.n_read == len(question)
-        if probe.forced:
+    for row, tracked in enumerate(frame.words):
+        assert (tracked.answer is None) is (row in (1, 3))
+        question = tracked.text.split()
+        assert tracked.n_read == len(question)
+        if tracked.forced:
             continue
-        written = tuple(piece.strip() for piece in probe.pieces)
-        assert "".join(probe.pieces) == probe.output
-        assert probe.tgt_tokens == ("[SOS]", *(question if sep else ()), *sep, *written)
-        assert probe.expected[-len(written) - 1 :] == (*written, "[EOS]")
-        assert (probe.wanted, probe.links, probe.right) == ((), None, False)
-        assert probe.n_written == len(probe.pieces)
+        written = tuple(piece.strip() for piece in tracked.pieces)
+        assert "".join(tracked.pieces) == tracked.output
+        assert tracked.tgt_tokens == ("[SOS]", *(question if sep else ()), *sep, *written)
+        assert tracked.expected[-len(written) - 1 :] == (*written, "[EOS]")
+        assert (tracked.wanted, tracked.links, tracked.right) == ((), None, False)
+        assert tracked.n_written == len(tracked.pieces)
         # Reading its own output, the model predicts the same output again, token by token.
-        places = probe.predicted[-len(written) - 1 :]
+        places = tracked.predicted[-len(written) - 1 :]
         assert places[: len(written)] == written
-        assert (places[len(written)] == "[EOS]") is probe.stopped
+        assert (places[len(written)] == "[EOS]") is tracked.stopped
         for site, axes in frame.axes.items():
             shown_map = frame.map(row, site)
-            assert shown_map.shape[1:] == (len(probe.tokens(axes.query)), len(probe.tokens(axes.key)))
+            assert shown_map.shape[1:] == (len(tracked.tokens(axes.query)), len(tracked.tokens(axes.key)))
             np.testing.assert_allclose(np.nansum(shown_map, axis=-1), 1.0, atol=2e-4)
-    assert [probe.stopped for probe in frame.words if not probe.forced].count(True) == (0 if endless else 1)
-    assert any(probe.pieces for probe in frame.words if not probe.forced)
+    assert [tracked.stopped for tracked in frame.words if not tracked.forced].count(True) == (
+        0 if endless else 1
+    )
+    assert any(tracked.pieces for tracked in frame.words if not tracked.forced)
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_each_tracked_word_is_recorded_as_if_it_were_alone(state, topology, frame_of):
     made = state(topology=topology, bias=BIAS[topology])
     frame = frame_of(made)
-    for row, probe in enumerate(frame.words):
-        ids = made.task.tgt_tokenizer.encode([probe.output])[0]
-        batch = made.task.encode([probe.text], own=[ids[1:-1]])
-        assert shown(made, batch, 0) == probe.tgt_tokens
+    for row, tracked in enumerate(frame.words):
+        ids = made.task.tgt_tokenizer.encode([tracked.output])[0]
+        batch = made.task.encode([tracked.text], own=[ids[1:-1]])
+        assert shown(made, batch, 0) == tracked.tgt_tokens
         with record(made.model) as tape:
             made.model(torch.from_numpy(batch.src), torch.from_numpy(batch.tgt_in))
         for site, weights in tape.weights.items():
@@ -143,7 +145,7 @@ def test_tracked_words_with_a_known_answer_have_its_pieces_and_alignment(state, 
     assert third.wanted == ("l'", "un", " le", " voit", " là")
     assert (third.n_read, third.n_written) == (2, 5)
     assert third.links == ((), (1, 2), (2,), (), (1,))
-    assert [probe.held_out for probe in frame.words] == [True, False, True, False]
+    assert [tracked.held_out for tracked in frame.words] == [True, False, True, False]
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
@@ -191,14 +193,18 @@ def test_a_snapshot_that_is_asked_later_answers_as_recorded(state, topology, end
     model, compared = SnapshotModel(made.config, Snapshot(step=3, source=weights), NO_INTERVENTIONS), 0
     for text in LATER:
         frame = frame_of(made, [text])  # alone, since the longest word of a batch limits endless outputs
-        (probe,), answer = frame.words, model.answer(text)
-        assert (answer.output, answer.stopped, answer.right) == (probe.output, probe.stopped, probe.right)
-        assert (answer.pieces, answer.n_read) == (probe.pieces, probe.n_read)
-        assert (answer.n_written, answer.links) == (probe.n_written, probe.links)
-        if not (probe.forced or probe.stopped):
+        (tracked,), answer = frame.words, model.answer(text)
+        assert (answer.output, answer.stopped, answer.right) == (
+            tracked.output,
+            tracked.stopped,
+            tracked.right,
+        )
+        assert (answer.pieces, answer.n_read) == (tracked.pieces, tracked.n_read)
+        assert (answer.n_written, answer.links) == (tracked.n_written, tracked.links)
+        if not (tracked.forced or tracked.stopped):
             continue  # Ask reads the last token too, though nothing is written after it
         compared += 1
-        assert answer.forced.tgt_tokens == probe.tgt_tokens
+        assert answer.forced.tgt_tokens == tracked.tgt_tokens
         for site, weights in answer.forced.maps.items():
             np.testing.assert_allclose(weights, frame.map(0, site), atol=2e-4, equal_nan=True)
         assert model.head_scores.keys() == frame.head_scores.keys()
@@ -213,8 +219,8 @@ def marked(state, frame_of):
     """Return the marks of an output for "the dog", whose right answer is "l'un le voit là"."""
 
     def of(**facts):
-        (probe,) = frame_of(state(), ["the dog"]).words
-        return replace(probe, **{"stopped": True, "right": False, **facts}).marked
+        (tracked,) = frame_of(state(), ["the dog"]).words
+        return replace(tracked, **{"stopped": True, "right": False, **facts}).marked
 
     return of
 
@@ -257,7 +263,7 @@ def test_every_reference_of_the_corpus_counts_as_right(state, monkeypatch, outpu
         "transformer.recording.words.write", lambda *_, **__: Written(ids, torch.tensor([ids.shape[1]]))
     )
     monkeypatch.setattr(Sentences, "references", lambda self, source: ["chat", "le chat"])
-    (probe,) = frame_of(made, ["a cat"]).words
-    assert (probe.output, probe.stopped, probe.answer) == (output, True, "chat")
-    assert probe.right is right
-    assert all(of_piece for _, of_piece in probe.marked) is right
+    (tracked,) = frame_of(made, ["a cat"]).words
+    assert (tracked.output, tracked.stopped, tracked.answer) == (output, True, "chat")
+    assert tracked.right is right
+    assert all(of_piece for _, of_piece in tracked.marked) is right

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 
 from transformer.runs import registry as module
 from transformer.runs.limits import Limits
+from transformer.training.state import TrainState
 
 
 @pytest.fixture
@@ -41,7 +44,7 @@ def test_a_run_records_the_run_that_it_was_started_after(registry, tiny, until):
     registry.start(second, after=first.id)
     assert (first.view.after, second.view.after) == (None, first.id)
     until(lambda: second.view.frame)
-    assert [probe.text for probe in second.view.frame.words] == ["ox"]
+    assert [tracked.text for tracked in second.view.frame.words] == ["ox"]
 
 
 def test_a_discarded_draft_is_forgotten_but_a_started_run_is_kept(registry, tiny, until):
@@ -52,6 +55,30 @@ def test_a_discarded_draft_is_forgotten_but_a_started_run_is_kept(registry, tiny
     assert draft.join()
     assert registry.get(draft.id) is None
     assert registry.get(run.id) is run
+
+
+def test_drafts_are_built_one_by_one_and_one_that_is_discarded_before_is_not_built(
+    registry, tiny, until, monkeypatch
+):
+    begin, built, may_go_on = TrainState.begin, [], threading.Event()
+
+    def held(config, *rest):
+        built.append(config.seed)
+        assert may_go_on.wait(20.0)
+        return begin(config, *rest)
+
+    monkeypatch.setattr(TrainState, "begin", staticmethod(held))
+    drafts = [registry.draft(tiny(seed=seed)) for seed in (1, 2, 3)]
+    until(lambda: built)
+    time.sleep(0.2)
+    (first,) = built
+    gone, other = (draft for draft in drafts if draft.config.seed != first)
+    registry.discard(gone.id)
+    may_go_on.set()
+    for draft in drafts:
+        assert draft.ready.wait(20.0)
+    assert built == [first, other.config.seed]
+    assert (gone.view.frame, other.view.frame.step) == (None, 0)
 
 
 def test_an_unviewed_draft_is_forgotten_when_another_is_made(registry, tiny, monkeypatch):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 
 import numpy as np
@@ -25,7 +24,10 @@ def test_a_run_is_idle_with_one_frame_of_the_untrained_model_until_it_is_started
     assert (view.state, view.step, view.planned, view.reason) == ("idle", 0, 8, "")
     assert (view.frame.step, view.frame.loss) == (0, None)
     assert (view.frame.evaluation.right, view.frame.evaluation.total) == (0, LIVE)
-    assert [probe.text for probe in view.frame.words] == ["kayak", "cat"]  # the others are too long here
+    assert [tracked.text for tracked in view.frame.words] == [
+        "kayak",
+        "cat",
+    ]  # the others are too long here
     assert view.device == "cpu"
     assert view.parameters == sum(p.numel() for p in TrainState.begin(tiny()).model.parameters())
     assert view.config.model.src_vocab_size == 30
@@ -64,30 +66,6 @@ def test_losses_are_bit_equal_despite_pauses_new_words_and_pace_changes(tiny, ma
     run.resume()
     at(run, "finished")
     assert losses_of(run) == losses(tiny(dropout=dropout))
-
-
-def test_runs_that_start_at_once_are_built_one_by_one_and_one_that_has_ended_is_not_built(
-    tiny, make_run, until, monkeypatch
-):
-    begin, built, may_go_on = TrainState.begin, [], threading.Event()
-
-    def held(config, *rest):
-        built.append(config.seed)
-        assert may_go_on.wait(20.0)
-        return begin(config, *rest)
-
-    monkeypatch.setattr(TrainState, "begin", staticmethod(held))
-    runs = [make_run(tiny(seed=seed)) for seed in (1, 2, 3)]
-    until(lambda: built)
-    time.sleep(0.2)
-    (first,) = built
-    ended, other = (run for run in runs if run.config.seed != first)
-    ended.halt()
-    may_go_on.set()
-    for run in runs:
-        assert run.ready.wait(20.0)
-    assert built == [first, other.config.seed]
-    assert (ended.view.frame, other.view.frame.step) == (None, 0)
 
 
 def test_two_runs_at_once_have_the_losses_that_each_has_alone(tiny, make_run, losses, at):
@@ -159,10 +137,10 @@ def test_a_word_added_in_any_state_is_in_a_frame_at_once(tiny, make_run, at, unt
         run.stop()
     at(run, state)
     assert run.add_word("  DOG ") == "dog"
-    until(lambda: "dog" in [probe.text for probe in run.view.frame.words])
+    until(lambda: "dog" in [tracked.text for tracked in run.view.frame.words])
     frame = run.view.frame
-    probe = frame.words[frame.row_of("dog")]
-    assert (probe.text, probe.src_tokens) == ("dog", ("[SOS]", *"dog", "[EOS]"))
+    tracked = frame.words[frame.row_of("dog")]
+    assert (tracked.text, tracked.src_tokens) == ("dog", ("[SOS]", *"dog", "[EOS]"))
     assert run.view.state == state
     assert frame.step == run.view.step or (state == "training" and 4 < frame.step < run.view.step)
     assert steps(run) == sorted(set(steps(run)))
@@ -173,13 +151,17 @@ def test_the_oldest_added_word_is_dropped_when_there_are_too_many(tiny, make_run
     run = make_run(tiny())
     for letter in "abcdefghijkl":
         run.add_word(3 * letter)
-    until(lambda: run.view.frame and "lll" in [probe.text for probe in run.view.frame.words])
-    kept = [probe.text for probe in run.view.frame.words]
+    until(lambda: run.view.frame and "lll" in [tracked.text for tracked in run.view.frame.words])
+    kept = [tracked.text for tracked in run.view.frame.words]
     assert kept == ["kayak", "cat", *(3 * letter for letter in "cdefghijkl")]
     run.add_word("eee")  # already tracked
     run.add_word("mmm")
-    until(lambda: "mmm" in [probe.text for probe in run.view.frame.words])
-    assert [probe.text for probe in run.view.frame.words] == ["kayak", "cat", *(3 * c for c in "defghijklm")]
+    until(lambda: "mmm" in [tracked.text for tracked in run.view.frame.words])
+    assert [tracked.text for tracked in run.view.frame.words] == [
+        "kayak",
+        "cat",
+        *(3 * c for c in "defghijklm"),
+    ]
 
 
 def test_a_removed_word_is_in_no_frame_and_the_last_word_cannot_be_removed(tiny, make_run, at, until):
@@ -193,7 +175,7 @@ def test_a_removed_word_is_in_no_frame_and_the_last_word_cannot_be_removed(tiny,
         run.drop_word(word).result(30)
     assert [question.text for question in run.questions] == ["dog"]
     frame = run.view.frame
-    assert [probe.text for probe in frame.words] == ["dog"]
+    assert [tracked.text for tracked in frame.words] == ["dog"]
     for site, weights in frame.maps[0].items():
         np.testing.assert_array_equal(weights, before.maps[before.row_of("dog")][site])
     with pytest.raises(InputError, match="“dog” is the only word; add another one before you remove it."):

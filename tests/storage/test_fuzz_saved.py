@@ -190,7 +190,7 @@ def look_at(view):
                 assert frame.map(row, site).ndim == 3
                 assert frame.on_padding(row, site).ndim == 1
             assert frame.role(site, 0)
-        assert all(probe.marked is not None for probe in frame.words)
+        assert all(tracked.marked is not None for tracked in frame.words)
 
 
 def touched(folder, original):

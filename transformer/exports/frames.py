@@ -35,7 +35,7 @@ def film_frames(view: RunView, most: int, word: str, *, moments: bool = True) ->
     """
     steps = view.frames.steps_of(word)
     if not steps:
-        known = ", ".join(probe.text for probe in view.frame.words) if view.frame else ""
+        known = ", ".join(tracked.text for tracked in view.frame.words) if view.frame else ""
         advice = (
             f"choose one of its tracked words: {known}."
             if known
@@ -62,7 +62,7 @@ def _spread(n: int, count: int) -> list[int]:
     return [int(i) for i in np.linspace(0, n - 1, count).round()] if count else []
 
 
-def probe_of(frame: Frame, word: str) -> tuple[int, RecordedWord]:
+def recorded_word(frame: Frame, word: str) -> tuple[int, RecordedWord]:
     """Return the index of a tracked word in this frame, and its record."""
     row = frame.row_of(word)
     return row, frame.words[row]
@@ -70,7 +70,7 @@ def probe_of(frame: Frame, word: str) -> tuple[int, RecordedWord]:
 
 def widest(frames: Sequence[Frame], word: str) -> Frame:
     """Return the frame where this word has the most target tokens. Without a padding mask, [PAD] counts."""
-    return max(reversed(frames), key=lambda frame: len(probe_of(frame, word)[1].tgt_tokens))
+    return max(reversed(frames), key=lambda frame: len(recorded_word(frame, word)[1].tgt_tokens))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,12 +102,12 @@ def map_of(frame: Frame, word: str, site: str, head: int, like: Frame) -> Map:
     step to step.
     """
     sides = frame.axes[site]
-    row, probe = probe_of(frame, word)
-    _, other = probe_of(like, word)
+    row, tracked = recorded_word(frame, word)
+    _, other = recorded_word(like, word)
     axes = axes_of(sides, other)
     shape = axes.shape
-    if not probe.forced:
-        own = axes_of(sides, probe)
+    if not tracked.forced:
+        own = axes_of(sides, tracked)
         axes = replace(
             own,
             rows=own.rows + ("",) * (shape[0] - len(own.rows)),
@@ -124,7 +124,7 @@ def map_of(frame: Frame, word: str, site: str, head: int, like: Frame) -> Map:
         axes=axes,
         weights=weights,
         reasons=reasons,
-        wrong=wrong_predictions(sides, probe.expected, probe.predicted) if probe.forced else {},
+        wrong=wrong_predictions(sides, tracked.expected, tracked.predicted) if tracked.forced else {},
         off=head in frame.interventions.heads_off_at(site),
     )
 

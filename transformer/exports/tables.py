@@ -68,27 +68,27 @@ def frame_json(view: RunView, frame: Frame) -> str:
             site: {name: listed(values, DIGITS) for name, values in scores.items()}
             for site, scores in frame.head_scores.items()
         },
-        "probes": [_probe(frame, row, probe) for row, probe in enumerate(frame.words)],
+        "probes": [_word_facts(frame, row, tracked) for row, tracked in enumerate(frame.words)],
     }
     return json.dumps(document, allow_nan=False, ensure_ascii=False)
 
 
-def _probe(frame: Frame, row: int, probe: RecordedWord) -> dict[str, Any]:
-    asked = probe.output_step is not None
+def _word_facts(frame: Frame, row: int, tracked: RecordedWord) -> dict[str, Any]:
+    asked = tracked.output_step is not None
     sides = dict.fromkeys(side for axes in frame.axes.values() for side in (axes.query, axes.key))
     return {
-        "word": probe.text,
-        "answer": probe.answer,
-        "written_at": probe.written_at,
-        "output": probe.output if asked else None,
-        "output_step": probe.output_step,
-        "stopped": probe.stopped if asked else None,
-        "right": probe.right if asked and probe.forced else None,
-        "held_out": probe.held_out,
-        "too_long": probe.too_long,
-        **{f"{side}_tokens": probe.tokens(side) for side in sides},
-        "expected": probe.expected,
-        "predicted": probe.predicted,
+        "word": tracked.text,
+        "answer": tracked.answer,
+        "written_at": tracked.written_at,
+        "output": tracked.output if asked else None,
+        "output_step": tracked.output_step,
+        "stopped": tracked.stopped if asked else None,
+        "right": tracked.right if asked and tracked.forced else None,
+        "held_out": tracked.held_out,
+        "too_long": tracked.too_long,
+        **{f"{side}_tokens": tracked.tokens(side) for side in sides},
+        "expected": tracked.expected,
+        "predicted": tracked.predicted,
         "maps": {site: listed(frame.map(row, site), DIGITS) for site in frame.axes},
     }
 

@@ -207,7 +207,9 @@ class Index:
                 for site, scores in frame.scores.items()
             },
             "clearest": list(frame.clearest),
-            "outputs": {} if own else {probe.text: self._text(output_row(probe)) for probe in frame.words},
+            "outputs": {}
+            if own
+            else {tracked.text: self._text(output_row(tracked)) for tracked in frame.words},
             "written": max((one.output_step or 0 for one in frame.words), default=0),
             "lengths": self._text(by_length(frame)),
             "samples": self._text(samples(frame)),

@@ -11,60 +11,60 @@ GROUPS = 4
 """Maximum number of groups of neighbouring lengths; more would not fit in a line."""
 
 
-def _marked(probe: RecordedWord) -> str:
+def _marked(tracked: RecordedWord) -> str:
     """The free-running output; each token is marked right or wrong, and not by colour alone."""
-    if not probe.forced:  # the right answer is unknown
-        return html.escape("".join(letter for letter, _ in probe.marked))
+    if not tracked.forced:  # the right answer is unknown
+        return html.escape("".join(letter for letter, _ in tracked.marked))
     return "".join(
         f"<span class='{'ok' if right else 'no'}'>{html.escape(letter)}</span>"
-        for letter, right in probe.marked
+        for letter, right in tracked.marked
     )
 
 
-def _verdict(probe: RecordedWord) -> str:
+def _verdict(tracked: RecordedWord) -> str:
     """A tick or a cross for the whole output; a question mark if the right answer is unknown."""
-    return "<b class='yes'>✓</b>" if probe.right else "<b class='not'>✗</b>" if probe.forced else "?"
+    return "<b class='yes'>✓</b>" if tracked.right else "<b class='not'>✗</b>" if tracked.forced else "?"
 
 
-def output_row(probe: RecordedWord) -> str:
+def output_row(tracked: RecordedWord) -> str:
     """A table row: a tracked word, and below it the free-running output."""
-    short, full = remark(probe)
-    written = f"{_verdict(probe)} <samp>{_marked(probe)}</samp>"
-    if probe.output_step is None:
+    short, full = remark(tracked)
+    written = f"{_verdict(tracked)} <samp>{_marked(tracked)}</samp>"
+    if tracked.output_step is None:
         written, short = "<small>not asked yet</small>", ""
     return (
-        f"<tr><td><small>{html.escape(probe.text)}</small><br>{written}</td>"
+        f"<tr><td><small>{html.escape(tracked.text)}</small><br>{written}</td>"
         f"<td title='{full}'><small>{short}</small></td></tr>"
     )
 
 
 def outputs(frame: Frame, chosen: str) -> str:
     """A table of the free-running output for each tracked word, the chosen word first."""
-    probes = sorted(frame.words, key=lambda probe: probe.text != chosen)
+    words = sorted(frame.words, key=lambda tracked: tracked.text != chosen)
     rows = "".join(
-        f"<tbody class='{'chosen' if probe.text == chosen else ''}'>{output_row(probe)}</tbody>"
-        for probe in probes
+        f"<tbody class='{'chosen' if tracked.text == chosen else ''}'>{output_row(tracked)}</tbody>"
+        for tracked in words
     )
-    written = {at for probe in probes if (at := probe.output_step) not in (None, frame.step)}
+    written = {at for tracked in words if (at := tracked.output_step) not in (None, frame.step)}
     said = f"<small>As written at step {max(written, key=lambda at: at or 0):,}:</small>" if written else ""
     return f"{said}<table class='hl-outputs' data-step='{frame.step}'>{rows}</table>"
 
 
-def remark(probe: RecordedWord) -> tuple[str, str]:
+def remark(tracked: RecordedWord) -> tuple[str, str]:
     """(short, full) text on how this word relates to the training data."""
-    if not probe.forced:
+    if not tracked.forced:
         return "unknown", (
             "the right answer is not known: the maps run over what the model wrote by itself at step "
-            f"{probe.written_at:,}"
+            f"{tracked.written_at:,}"
         )
-    if probe.too_long:
+    if tracked.too_long:
         return "too long", "longer than anything trained on"
-    if probe.too_short:
+    if tracked.too_short:
         return "too short", "shorter than anything trained on"
-    if probe.held_out:
+    if tracked.held_out:
         return "held out", "kept from training by its hash: training never draws it"
-    if probe.drawn_at is not None:
-        return f"step {probe.drawn_at:,}", f"training drew it first at step {probe.drawn_at:,}"
+    if tracked.drawn_at is not None:
+        return f"step {tracked.drawn_at:,}", f"training drew it first at step {tracked.drawn_at:,}"
     return "unseen", "training has not drawn it up to here"
 
 

@@ -138,19 +138,19 @@ def words_right(frame: Frame, task: str) -> str:
 
 def narration(frame: Frame, word: str, site: str, head: int) -> str:
     """A sentence about one head and one word, from its numbers; empty if the frame lacks either."""
-    row = next((i for i, probe in enumerate(frame.words) if probe.text == word), None)
+    row = next((i for i, tracked in enumerate(frame.words) if tracked.text == word), None)
     if row is None or site not in frame.axes or not 0 <= head < frame.n_heads(site):
         return ""
-    probe, axes = frame.words[row], frame.axes[site]
+    tracked, axes = frame.words[row], frame.axes[site]
     if axes.group:
-        rows, columns = probe.tokens(axes.query), probe.tokens(axes.key)
+        rows, columns = tracked.tokens(axes.query), tracked.tokens(axes.key)
         return html.escape(narrate_any(frame.map(row, site)[head], rows, columns), quote=False)
     said = narrate(
         frame.map(row, site)[head],
         axes.kind,
-        probe.tokens(axes.query),
-        probe.tokens(axes.key),
-        **counts(probe, frame.aim),
+        tracked.tokens(axes.query),
+        tracked.tokens(axes.key),
+        **counts(tracked, frame.aim),
     )
     return html.escape(said, quote=False)
 

@@ -189,7 +189,7 @@ class Frame:
 
     def row_of(self, text: str) -> int:
         """The index of a word among the tracked words; 0 if it is not among them (yet)."""
-        return next((i for i, probe in enumerate(self.words) if probe.text == text), 0)
+        return next((i for i, tracked in enumerate(self.words) if tracked.text == text), 0)
 
     def map(self, row: int, site: str) -> Array:
         """(H, Q, K) float32 weights of one tracked word; NaN where blocked. Masked padding is left out."""
@@ -200,9 +200,9 @@ class Frame:
 
     def on_padding(self, row: int, site: str) -> Array:
         """(H,) mean share of attention that the tokens of one word give to [PAD]; 0 if padding is masked."""
-        axes, probe = self.axes[site], self.words[row]
-        rows = np.array([token != PAD for token in probe.tokens(axes.query)])
-        columns = np.array([token == PAD for token in probe.tokens(axes.key)])
+        axes, tracked = self.axes[site], self.words[row]
+        rows = np.array([token != PAD for token in tracked.tokens(axes.query)])
+        columns = np.array([token == PAD for token in tracked.tokens(axes.key)])
         share: Array = np.nan_to_num(self.map(row, site))[:, rows][:, :, columns].sum(axis=-1).mean(axis=-1)
         return share
 

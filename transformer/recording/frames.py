@@ -226,7 +226,7 @@ class Frames(Sequence[Frame]):
             loss=loss,
             evaluation=evaluation or NOT_EVALUATED,
             measurement=measurement,
-            words=tuple(_probe(chunk, i, self.written_at(step)) for chunk, i in found),
+            words=tuple(_recorded_word(chunk, i, self.written_at(step)) for chunk, i in found),
             axes=found[0][0].axes,
             maps=tuple(chunk.weights(i) for chunk, i in found),
             aim=self._aim,
@@ -234,7 +234,7 @@ class Frames(Sequence[Frame]):
         )
 
 
-def _probe(chunk: Chunk, i: int, newest: Outputs | None) -> RecordedWord:
+def _recorded_word(chunk: Chunk, i: int, newest: Outputs | None) -> RecordedWord:
     """The recording of a word at one step.
 
     Args:

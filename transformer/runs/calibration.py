@@ -115,9 +115,9 @@ def calibrate(quiet: Callable[[], bool]) -> Speed | None:
             seconds = {threads: _step_seconds(_SMALL_MODEL, threads, share) for threads in tried if quiet()}
             if quiet():
                 threads = min(seconds, key=lambda one: seconds[one])
-                large = _step_seconds(_LARGE_MODEL, threads, share)
-                small = seconds[threads]
-                found = _solved(threads, work_of(_SMALL_MODEL), small, work_of(_LARGE_MODEL), large)
+                small, large = work_of(_SMALL_MODEL), work_of(_LARGE_MODEL)
+                large_seconds = _step_seconds(_LARGE_MODEL, threads, share)
+                found = _solved(threads, small, seconds[threads], large, large_seconds)
                 _speed = found if quiet() else None
         return _speed
 

@@ -55,7 +55,7 @@ class Registry:
             LOG.error("%s", self.problem)
         self.library = library or Library(None)
         self.owners = Owners(lambda id_: self.library.owner(id_))
-        self.returning = UploadCache()
+        self.uploads = UploadCache()
         """Uploads of visitors, kept for a reload."""
         self.queue = Queue(self.limits.training)
         self._lock = threading.RLock()
@@ -213,13 +213,13 @@ class Registry:
         """The run or draft of this id for viewing, from memory or else from disk; None if there is none."""
         if not id_:
             return None
-        run = self._at_hand(id_)
+        run = self._in_memory(id_)
         # A run without an owner is not taken over: the program that keeps it under a name continues it.
         can_be_taken_over = isinstance(run, Remote) and self.owners.is_owned(run.id) and run.can_be_taken_over
         if run is not None and not can_be_taken_over:
             return run
         with self._opening:  # one at a time, so that no run is opened twice
-            if (by_now := self._at_hand(id_)) is not run:
+            if (by_now := self._in_memory(id_)) is not run:
                 return by_now
             folder, opened = self.library.folder_of(id_), None
             if folder is not None and folder.exists():
@@ -248,7 +248,7 @@ class Registry:
         LOG.info("open %s", run.id[:6])
         return run
 
-    def _at_hand(self, id_: str) -> Watched | None:
+    def _in_memory(self, id_: str) -> Watched | None:
         with self._lock:
             found = self._drafts.get(id_) or self._runs.get(id_)
             if isinstance(found, Run) and (id_ in self._drafts or found.can_leave_memory):

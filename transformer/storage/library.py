@@ -178,14 +178,14 @@ class Library:
 
     # The limit of the disk.
 
-    def make_room(self, most_bytes: int, at_hand: Mapping[str, RunInMemory]) -> None:
+    def make_room(self, most_bytes: int, in_memory: Mapping[str, RunInMemory]) -> None:
         """Thin the weights of runs until all runs take at most `most_bytes`; nothing else is removed.
 
         Runs that do not train are thinned first, the least recently viewed before others. Does nothing
         within `ROOM_SECONDS` of the last time.
 
         Args:
-            at_hand: id to each run in memory, whose folder this process claims.
+            in_memory: id to each run in memory, whose folder this process claims.
         """
         if not self._making_room.acquire(blocking=False):
             return  # another thread is making room
@@ -197,14 +197,14 @@ class Library:
             turns = []  # (whether it trains, minus the number of steps to keep, when it was viewed, folder)
             for folder in sizes:
                 if SHAPE.fullmatch(folder.name):  # a named folder belongs to another program
-                    here = at_hand.get(folder.name)
+                    here = in_memory.get(folder.name)
                     busy, seen_at = (here.busy, here.seen_at) if here else (False, _written_at(folder))
                     turns += [(busy, -few, seen_at, folder) for few in FEW]
             for _, minus, _, folder in sorted(turns):
                 if sum(sizes.values()) <= most_bytes:
                     return
                 with suppress(OSError, InputError, Timeout):
-                    here = at_hand.get(folder.name)
+                    here = in_memory.get(folder.name)
                     if here.thin(-minus) if here is not None else _thin(folder, -minus):
                         self.thinned.add(folder.name)
                         LOG.info("thin the weights of %s: the disk's limit is reached", folder.name[:6])

@@ -18,7 +18,7 @@ HOLD_OUT_FROM = 3
 """Length in letters from which words are held out: there are too few shorter words."""
 EVERYDAY_WORDS = tuple((Path(__file__).parent / "everyday.txt").read_text(encoding="utf-8").split())
 """Words that a user would type first; the list was written for this project."""
-_PROBES = ("playground", "banana", "strawberry", "kayak", "cat")
+_TRACKED_WORDS = ("playground", "banana", "strawberry", "kayak", "cat")
 _UNSPLIT = str.maketrans({"æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "ł": "l", "ı": "i"})
 """Letters that Unicode does not decompose into one of a to z and an accent."""
 _ALPHABET = np.frombuffer(string.ascii_lowercase.encode(), dtype=np.uint8)
@@ -82,7 +82,7 @@ class Letters(Corpus):
 
     def tracked_words(self) -> Sequence[str]:
         """A few everyday words of trained lengths, or held-out words if there are none."""
-        return tuple(filter(self._fits, _PROBES)) or [pair.source for pair in self.held_out()[:3]]
+        return tuple(filter(self._fits, _TRACKED_WORDS)) or [pair.source for pair in self.held_out()[:3]]
 
     def everyday(self) -> Sequence[str]:
         """Real words of trained lengths."""

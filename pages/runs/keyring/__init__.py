@@ -36,7 +36,7 @@ def accept_token(id_: str, token: str) -> bool:
 
 def remember(own_data: OwnData) -> None:
     """Keep what the visitor uploaded, under a name that the browser stores."""
-    session.own_data_name = REGISTRY.returning.keep(own_data, session.own_data_name)
+    session.own_data_name = REGISTRY.uploads.keep(own_data, session.own_data_name)
 
 
 def keyring() -> None:
@@ -73,5 +73,5 @@ def _found() -> None:
                 match one:
                     case [str(id_), str(token), *_]:
                         accept_token(id_, token)
-            if session.own_data is None and (found := REGISTRY.returning.get(name)) is not None:
+            if session.own_data is None and (found := REGISTRY.uploads.get(name)) is not None:
                 session.own_data, session.own_data_name = found, name

@@ -37,7 +37,7 @@ def taken(visitor, side):
 
 def test_a_switched_off_head_changes_only_the_right_side(learned):
     ask = learned.fill({"explore_text": "cat", "kind": "cross"})
-    outputs = [probe.output for probe in ask.run.view.frame.words]
+    outputs = [tracked.output for tracked in ask.run.view.frame.words]
     before, text = weights(ask, "before"), caption(ask, "before")
     heads = ["dec 1 cross · head 1", "dec 1 cross · head 2"]
     ask.set("ablate_heads", heads)
@@ -62,7 +62,7 @@ def test_a_switched_off_head_changes_only_the_right_side(learned):
     assert "after" not in first
     assert "before" in ask.drawn("break_before_figure").changing["title.text"]
     assert not ask.run.view.interventions  # the run itself is unchanged
-    assert [probe.output for probe in ask.run.view.frame.words] == outputs
+    assert [tracked.output for tracked in ask.run.view.frame.words] == outputs
     ask.go("train").go("explore").tab("Break")
     assert ask.value("ablate_heads") == heads  # the choice is kept
     ask.press("ablate_none")

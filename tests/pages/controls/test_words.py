@@ -16,7 +16,7 @@ def ask(visitor, text):
 
 
 def appears(visitor, word):
-    return visitor.wait_until(lambda: word in [probe.text for probe in visitor.run.view.frame.words])
+    return visitor.wait_until(lambda: word in [tracked.text for tracked in visitor.run.view.frame.words])
 
 
 def test_the_chosen_word_is_shown(visit):

@@ -78,7 +78,7 @@ def test_the_numbers_and_the_weights_are_of_the_step_on_the_screen(trained, offe
     frame = trained.run.view.frame_at(step)
     assert document["step"] == step
     assert document["seed"] == 7
-    (banana,) = [probe for probe in document["probes"] if probe["word"] == "banana"]
+    (banana,) = [tracked for tracked in document["probes"] if tracked["word"] == "banana"]
     shown = np.array(banana["maps"]["decoder.1.cross"], dtype=float)
     np.testing.assert_allclose(shown, frame.map(0, "decoder.1.cross"), atol=1e-4)
     saved = load(offered["export_weights"]["data"]())

@@ -36,7 +36,7 @@ def test_choosing_a_task_fills_in_fitting_settings_and_shows_what_to_look_for(vi
         assert value in (getattr(config.model, name, None), getattr(config.train, name, None))
     visitor.wait_until(lambda: visitor.run.view.frame is not None)
     assert PRESETS[OF_TASK[task]].look_for in visitor.headline
-    assert [probe.text for probe in visitor.run.view.frame.words] == list(
+    assert [tracked.text for tracked in visitor.run.view.frame.words] == list(
         corpus_of(config.train).tracked_words()
     )
 
@@ -56,21 +56,21 @@ def test_a_task_has_its_full_name_in_the_list_and_its_short_name_in_the_link(vis
 def test_a_task_trains_and_its_tokens_label_the_axes(watch, task):
     visitor = watch(task).press("run_start").until("finished")
     run, drawn = visitor.run, visitor.go("explore").drawn("explore_map_figure")
-    probe = run.view.frame.words[0]
+    tracked = run.view.frame.words[0]
     assert run.view.step == 3
-    assert tuple(run.task.src_tokenizer.encode([probe.text])[0]) == tuple(
-        run.task.src_tokenizer.id_of(token) for token in probe.src_tokens
+    assert tuple(run.task.src_tokenizer.encode([tracked.text])[0]) == tuple(
+        run.task.src_tokenizer.id_of(token) for token in tracked.src_tokens
     )
-    assert drawn.columns == list(probe.src_tokens)
+    assert drawn.columns == list(tracked.src_tokens)
     np.testing.assert_allclose(drawn.arrays["0.z"].sum(axis=1), 1, atol=1e-3)
-    assert drawn.arrays["0.z"].shape == (len(probe.tgt_tokens), len(probe.src_tokens))
+    assert drawn.arrays["0.z"].shape == (len(tracked.tgt_tokens), len(tracked.src_tokens))
 
 
 def test_a_typed_sentence_is_tracked_and_an_unknown_word_is_named(watch):
     visitor = watch("en-fr").set("own_word", "The old CAT sees the star").press("add_word")
     visitor.wait_until(lambda: len(visitor.run.view.frame.words) == 6)
-    probe = visitor.run.view.frame.words[-1]
-    assert (probe.text, probe.answer) == ("the old cat sees the star", "le vieux chat voit l'étoile")
+    tracked = visitor.run.view.frame.words[-1]
+    assert (tracked.text, tracked.answer) == ("the old cat sees the star", "le vieux chat voit l'étoile")
     visitor.set("own_word", "the zebra sleeps").press("add_word")
     assert any("zebra" in error for error in visitor.errors)
 
@@ -78,9 +78,9 @@ def test_a_typed_sentence_is_tracked_and_an_unknown_word_is_named(watch):
 def test_a_sentence_outside_the_grammar_is_free_running_and_ask_shows_no_right_answer(watch):
     visitor = watch("en-fr").set("own_word", "cat the sees").press("add_word")
     visitor.wait_until(lambda: len(visitor.run.view.frame.words) == 6)
-    probe = visitor.run.view.frame.words[-1]
-    assert probe.answer is None
-    assert not probe.right
+    tracked = visitor.run.view.frame.words[-1]
+    assert tracked.answer is None
+    assert not tracked.right
     visitor.go("explore").fill({"explore_text": "cat the sees", "explore_input": "forced"})
     assert "free-running" in visitor.drawn("explore_map_figure").changing["title.text"]
     (spelled,) = [text for text in visitor.texts if "<div class='hl-spelled " in text]

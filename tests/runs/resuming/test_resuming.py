@@ -186,7 +186,7 @@ def test_added_words_the_name_and_the_pace_are_restored(tiny, kept, go_on, kille
     advance_to(again, 5)
     again.add_word("ox")
     again.stop().result(30)
-    assert [probe.text for probe in again.view.frame.words] == ["kayak", "sheep", "ox"]
+    assert [tracked.text for tracked in again.view.frame.words] == ["kayak", "sheep", "ox"]
 
 
 EVENTFUL = {"n_encoder_layers": 1, "n_decoder_layers": 1, "n_heads": 2, "d_model": 32, "d_ff": 40} | {

@@ -204,7 +204,7 @@ def test_a_single_pattern_makes_only_its_own_sentences_and_trains_on_every_held_
     assert {pair.pattern for pair in [*pairs, *grammar.held_out()]} == {pattern}
     assert all(map(set.issuperset, units(grammar, pairs), asked))
     assert len(grammar.tracked_words()) == 5
-    assert {grammar.find(probe).pattern for probe in grammar.tracked_words()} == {pattern}
+    assert {grammar.find(word).pattern for word in grammar.tracked_words()} == {pattern}
 
 
 @pytest.mark.parametrize("task", PATTERNS)

@@ -142,7 +142,7 @@ def check_own(own):
     assert not by_units & {own.src.units(pair.source) for pair in asked}, "not even as tokens"
     assert own.size == len(trained) > 0
     assert len(own.tracked_words()) == 5
-    for probe in own.tracked_words():
-        assert own.find(own.read(probe)).held_out
+    for word in own.tracked_words():
+        assert own.find(own.read(word)).held_out
     again = from_tsv(to_tsv(own))
     assert (again.digest, again.held_out()) == (own.digest, asked)

@@ -90,8 +90,8 @@ def test_probes_are_five_held_out_sources_of_usual_length_and_known_words(found)
     corpus = OwnPairs(select_pairs(found(pairs + odd), Caps()))
     tracked_words = corpus.tracked_words()
     assert len(set(tracked_words)) == 5
-    assert all(held_out_by_hand(probe) and len(probe.split()) == 3 for probe in tracked_words)
-    assert not any(probe.startswith("odd") for probe in tracked_words)
+    assert all(held_out_by_hand(word) and len(word.split()) == 3 for word in tracked_words)
+    assert not any(word.startswith("odd") for word in tracked_words)
     assert corpus.everyday() == ()
 
 

@@ -29,7 +29,7 @@ from collections.abc import Sequence
 
 from transformer.tasks.grammars.chinese_patterns import ABOUT_AN_ADJECTIVE, WAYS
 from transformer.tasks.grammars.chinese_sentence import Sentence
-from transformer.tasks.grammars.chinese_words import PATTERNS, PROBES
+from transformer.tasks.grammars.chinese_words import PATTERNS, TRACKED_WORDS
 from transformer.tasks.grammars.derivation import Derivation
 from transformer.tasks.grammars.grammar import Grammar, checked
 from transformer.tasks.writing import Writing
@@ -48,7 +48,7 @@ class ChineseWriting(Writing):
 
 CHINESE = ChineseWriting(lower=False)
 ENGLISH = Writing(lower=False)
-N_PROBES = 5
+N_TRACKED_WORDS = 5
 
 
 def chinese(patterns: Sequence[str] | None = None, adjectives: int = 1) -> Grammar:
@@ -74,12 +74,12 @@ def chinese(patterns: Sequence[str] | None = None, adjectives: int = 1) -> Gramm
         way, _ = derivation.pick(possible[derivation.pattern])
         way(Sentence(derivation, adjectives - (way in ABOUT_AN_ADJECTIVE)))
 
-    tracked_words = sorted(PROBES, key=lambda pattern: pattern not in chosen)[:N_PROBES]
+    shown = sorted(TRACKED_WORDS, key=lambda pattern: pattern not in chosen)[:N_TRACKED_WORDS]
     return Grammar(
         "zh-en",
         CHINESE,
         ENGLISH,
         derive,
-        tracked_words=[PROBES[pattern] for pattern in tracked_words],
+        tracked_words=[TRACKED_WORDS[pattern] for pattern in shown],
         always_held_out=(NEW_YORK_IS_A_CITY,),
     )

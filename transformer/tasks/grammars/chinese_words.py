@@ -10,7 +10,7 @@ SIZE, AGE, PRICE, LOOKS, FAME, COLOUR = "size", "age", "price", "looks", "fame",
 _ROWS = read_rows("chinese")
 PATTERNS = dict(_ROWS["pattern"])
 """Name of each pattern to what to look for in the attention."""
-PROBES = dict(_ROWS["probe"])
+TRACKED_WORDS = dict(_ROWS["tracked"])
 """Name of each pattern to one of its questions, the most instructive first."""
 
 

@@ -98,11 +98,11 @@ class VocabularyCollector(Drawing):
 
     def __init__(self, src: Writing, chance: random.Random) -> None:
         super().__init__(src, chance)
-        self.heard: set[str] = set()
+        self.words: set[str] = set()
 
     def _choose(self, options: Sequence[T], says: Callable[[T], str]) -> T:
         for option in options:
-            self.heard.update(self._cut(says(option)))
+            self.words.update(self._cut(says(option)))
         return super()._choose(options, says)
 
 
@@ -156,7 +156,7 @@ def source_vocabulary(rules: Rules, src: Writing) -> set[str]:
     for _ in range(N_VOCABULARY_DRAWS):
         derivation = VocabularyCollector(src, chance)
         rules(derivation)
-        words |= derivation.heard
+        words |= derivation.words
     return words
 
 

@@ -76,7 +76,7 @@ class Grammar(Corpus):
     ) -> None:
         self.name, self.src, self.tgt = name, src, tgt
         self.rules = rules
-        self._probes = tuple(map(src.clean, tracked_words))
+        self._tracked_words = tuple(map(src.clean, tracked_words))
         self._always_held_out = dict.fromkeys(map(src.clean, always_held_out))  # an ordered set
 
     def drawn(self, rng: np.random.Generator, count: int) -> list[Pair]:
@@ -128,10 +128,10 @@ class Grammar(Corpus):
 
     @cached_property
     def _to_begin_with(self) -> tuple[str, ...]:
-        known = [source for source in self._probes if self.find(source)]
-        if len(known) < len(self._probes):
+        known = [source for source in self._tracked_words if self.find(source)]
+        if len(known) < len(self._tracked_words):
             known += [pair.source for pair in self.held_out() if pair.source not in known]
-        return tuple(known[: len(self._probes)])
+        return tuple(known[: len(self._tracked_words)])
 
     @property
     def _example(self) -> str:

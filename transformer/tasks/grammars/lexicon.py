@@ -122,7 +122,7 @@ def read_lexicon(language: str) -> Lexicon:
         forms={(en, sound): _four(forms) for en, sound, *forms in rows["form"]},
         contractions=dict(rows["contraction"]),
         patterns=dict(rows["pattern"]),
-        tracked_words=tuple(probe for (probe,) in rows["probe"]),
+        tracked_words=tuple(word for (word,) in rows["tracked"]),
     )
 
 

@@ -23,7 +23,7 @@ from transformer.tasks.writing import CHARACTERS, NON_SPACES, WORDS, Writing
 FORMAT = 1
 """Version of the text that `to_tsv` writes."""
 LEAST_HELD_OUT = 5
-N_PROBES = 5
+N_TRACKED_WORDS = 5
 TIMES_LONGEST = 2
 """Maximum length of a question, as a multiple of the longest source."""
 
@@ -93,7 +93,7 @@ class OwnPairs(Corpus):
         return (self._pair(source, True) for source in self._unseen)
 
     def tracked_words(self) -> Sequence[str]:
-        """`N_PROBES` held-out sources: fewest units unknown to training, then nearest to median length."""
+        """Held-out sources: those with the fewest unknown units first, then the nearest to median length."""
         known = {unit for pair in self._training for unit in self.src.units(pair.source)}
         units = {pair.source: self.src.units(pair.source) for pair in self.held_out()}
         usual = statistics.median(map(len, units.values()))
@@ -101,7 +101,7 @@ class OwnPairs(Corpus):
         def oddity(source: str) -> tuple[int, float]:
             return sum(unit not in known for unit in units[source]), abs(len(units[source]) - usual)
 
-        return sorted(units, key=oddity)[:N_PROBES]
+        return sorted(units, key=oddity)[:N_TRACKED_WORDS]
 
     def read(self, text: str) -> str:
         """Clean what a user typed.
