@@ -163,7 +163,7 @@ def test_a_snapshot_with_switched_masks_is_asked_with_the_masks_of_its_configura
 def seeing_padding():
     """A model without a padding mask, trained on words that are padded to one length."""
     sizes = {"n_encoder_layers": 1, "n_decoder_layers": 1, "d_model": 32, "n_heads": 4, "batch_size": 48}
-    config = RunConfig(seed=1).with_changes(
+    config = RunConfig(seed=1, device="cpu").with_changes(
         padding_mask=False, max_letters=5, steps=180, evaluate_every=1000, **sizes
     )
     state = TrainState.begin(config)
