@@ -34,7 +34,7 @@ FIRST_ROW = """() => {
   look();
 }"""
 """Stores in `window.firstRow` row 4 of the large map as it is first drawn."""
-DRAWN = ".headlight-player[data-story] svg.main-svg"
+DRAWN = ".headlight-player[data-story] .map[data-step]"
 
 
 class StoryPage(Watcher):
@@ -214,7 +214,7 @@ def test_a_row_is_hidden_until_the_visitor_guesses_and_shown_afterwards(told):
         told.page.locator(".st-key-story_skip button").click()
     hidden = "gd.data[0].z[3].every((one) => one === null)"
     told.until(lambda: told.plot("live_map", hidden), what="the hidden row")
-    assert told.plot("live_map", "gd.data[0].z[2].some((one) => one > 0)")
+    assert told.plot("live_map", "weights()[2].some((one) => one > 0)")
     told.page.evaluate(FIRST_ROW)
     told.page.locator(".guess button", has_text="b").click()
     told.until(lambda: told.page.evaluate("window.firstRow"), what="the row")
