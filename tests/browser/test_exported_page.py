@@ -361,7 +361,7 @@ def walked(offline, file, views, word, positions):
         offline.page.wait_for_selector(f".headlight-player[data-step='{position}']")
         offline.page.wait_for_selector(f".st-key-race_left .live-figure[data-step='{position}']")
         titles = [
-            offline.page.locator(f".st-key-race_{side} .over p").inner_text() for side in ("left", "right")
+            offline.page.locator(f".st-key-race_{side} .map-head").inner_text() for side in ("left", "right")
         ]
         found.append([int(re.search(r"step (\d+)", title)[1]) for title in titles])
         offline.page.get_by_role("slider", name="Step").press("ArrowRight")

@@ -155,7 +155,7 @@ def test_a_prepared_race_fits_the_projector_without_scrolling_in_both_themes(wat
     light = watch.plot("race_curves", ink)
     for name, race in RACES.items():
         watch.page.locator(".st-key-prepared_race").get_by_text(name, exact=True).click()
-        shown = watch.page.locator(".st-key-race_right .over p")
+        shown = watch.page.locator(".st-key-race_right .map-head")
         expect(shown).to_contain_text(names_of(race.left, race.right)[1])
         for scheme in ("light", "dark"):
             watch.page.emulate_media(color_scheme=scheme)

@@ -51,7 +51,7 @@ export class MapView {
     this.field = element("div", { className: "map-field" }, this.canvas, this.labels, this.marks);
     host.replaceChildren(element("div", { className: "map-head" }, this.name, this.legend, this.about), this.field, element("div", { className: "map-foot" }, this.axes, this.saves), this.bubble);
     host.classList.add("map");
-    if (keyed) Object.assign(host, { tabIndex: 0, role: "group", onkeydown: (event) => event.target === host && keyed(event) });
+    if (keyed) Object.assign(host, { tabIndex: 0, role: "group", onkeydown: (event) => { if (event.target === host) keyed(event); } });
     host.dataset.draws = 0;
     delete host.dataset.step; // left from another run
     this.canvas.onpointerdown = (event) => this.press(event);
