@@ -27,7 +27,7 @@ from benchmarks.tools.server import Server
 FOLLOWERS = 100
 WITHIN = 1.0
 """Maximum seconds until every follower shows the speaker's beat."""
-DRAWN = ".headlight-player[data-story] .st-key-live_map svg.main-svg"
+DRAWN = ".headlight-player[data-story] .st-key-live_map .map[data-step]"
 
 
 class Follower(CountingViewer):

@@ -114,7 +114,7 @@ def choices(page: Page, name: str) -> dict[str, list[float]]:
 
 def clicks(page: Page) -> dict[str, list[float]]:
     """Return the milliseconds from each click until the large map shows the choice."""
-    strip = page.locator(".st-key-live_maps .live-figure .nsewdrag")
+    strip = page.locator(".st-key-live_maps .live-figure canvas")
     strip.scroll_into_view_if_needed()
     box = strip.bounding_box()
     assert box is not None
@@ -136,7 +136,7 @@ def race(page: Page) -> dict[str, list[float]]:
     """Race the model of the page against one without the causal mask, and measure both."""
     page.locator(".st-key-race_menu button").first.click()
     page.locator(".st-key-race_start button").first.click()
-    page.wait_for_selector(".st-key-race_difference svg.main-svg")
+    page.wait_for_selector(".st-key-race_difference .map[data-step]")
     time.sleep(WARM)
     found: dict[str, list[float]] = {}
     for side in ("left", "right"):
@@ -152,7 +152,7 @@ def race(page: Page) -> dict[str, list[float]]:
 def film(page: Page, address: str) -> dict[str, float]:
     """Return the steps per second shown by the film of an ended run, and by dragging its step control."""
     page.goto(address)
-    page.wait_for_selector(".st-key-live_map svg.main-svg")
+    page.wait_for_selector(".st-key-live_map .map[data-step]")
     time.sleep(1.0)
     slider = page.locator(".st-key-time_step input")
     page.locator(".st-key-time_speed select").select_option("20/s")
@@ -200,7 +200,7 @@ def main() -> int:
         past = browser.new_page(viewport=SIZE)
         page = browser.new_page(viewport=SIZE)
         page.goto(f"{server.address}/?run={run}")
-        page.wait_for_selector(".st-key-live_map svg.main-svg")
+        page.wait_for_selector(".st-key-live_map .map[data-step]")
         for number in range(arguments.seeds):
             time.sleep(WARM)
             row: dict[str, Any] = {"round": number, **pictures(page, server)}
@@ -222,7 +222,7 @@ def main() -> int:
         raced: dict[str, list[float]] = {}
         for _ in range(arguments.seeds):
             page.goto(f"{server.address}/?goal=none&steps=100000")
-            page.wait_for_selector(".st-key-live_map svg.main-svg")
+            page.wait_for_selector(".st-key-live_map .map[data-step]")
             for name, values in race(page).items():
                 raced[name] = raced.get(name, []) + values
     race_pictures = min(statistics.median(raced[side]) for side in ("left", "right"))

@@ -107,7 +107,7 @@ def phases(server: Server, run: str, browser: Browser) -> Iterator[tuple[str, di
     yield "none", measured(server)
     page = browser.new_page(viewport=SIZE)
     page.goto(f"{server.address}/?run={run}")
-    page.wait_for_selector(".st-key-live_map svg.main-svg")
+    page.wait_for_selector(".st-key-live_map .map[data-step]")
     time.sleep(WARM)
     yield "browser", measured(server)
     page.close()

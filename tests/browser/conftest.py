@@ -174,4 +174,4 @@ def trained(app: str, query: str, state: str = "finished") -> str:
 
 def shown(watch: Watcher) -> object:
     """Return the title of the large map."""
-    return watch.plot("live_map", "gd.layout.title.text")
+    return watch.plot("live_map", "title()")

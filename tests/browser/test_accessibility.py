@@ -11,8 +11,8 @@ from playwright.sync_api import expect
 from tests.browser.conftest import SMALL, start
 
 PICTURES = {
-    "Watch": "live_map svg.main-svg",
-    "Race": "race_difference svg.main-svg",
+    "Watch": "live_map .map[data-step]",
+    "Race": "race_difference .map[data-step]",
     "Ask": "explore_map_figure svg.main-svg",
     "Look inside": "model_picture [data-box]",
     "Masks": "model_picture figure.table",
@@ -105,7 +105,7 @@ def test_the_keyboard_reaches_every_head_and_the_label_of_the_map_names_its_stro
     for key, head in (("ArrowUp", 1), ("ArrowDown", 2), ("ArrowDown", 2), ("ArrowUp", 1)):
         maps.press(key)
         expect(large).to_have_attribute("aria-label", pattern(head))
-    weights = watch.plot("live_map", "gd.data[0].z")
+    weights = watch.plot("live_map", "weights()")
     row, column = max(
         ((i, j) for i, cells in enumerate(weights) for j in range(len(cells))),
         key=lambda at: weights[at[0]][at[1]],
@@ -177,7 +177,7 @@ def test_axe_finds_no_violation_in_the_list_of_stories_and_in_a_story(watch):
     watch.page.wait_for_selector(".st-key-story_tour")
     assert violations(watch) == []
     watch.page.locator(".st-key-story_tour a").first.click()
-    watch.page.wait_for_selector(".headlight-player[data-story] svg.main-svg")
+    watch.page.wait_for_selector(".headlight-player[data-story] .map[data-step]")
     watch.page.mouse.move(0, 0)
     assert violations(watch) == []
     for _ in range(6):

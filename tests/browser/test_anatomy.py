@@ -142,9 +142,9 @@ def test_the_title_of_the_large_map_opens_its_head_and_the_tabs_open_the_other_h
     weights = []
     for head in (0, 2):
         watch.tile(1, head)
-        watch.until(lambda h=head: f"head {h + 1}" in watch.plot("live_map", "gd.layout.title.text"))
-        weights.append(watch.plot("live_map", "gd.data[0].z[2][3]"))
-    watch.page.locator(".st-key-live_map .over button").click()
+        watch.until(lambda h=head: f"head {h + 1}" in watch.plot("live_map", "title()"))
+        weights.append(watch.plot("live_map", "weights()[2][3]"))
+    watch.page.locator(".st-key-live_map .map-name").click()
     watch.drawn("model_picture")
     tabs = watch.page.locator("[data-box='decoder.1.cross'] .heads button")
     expect(tabs.nth(2)).to_have_attribute("aria-pressed", "true")

@@ -52,7 +52,7 @@ def test_a_first_visit_plays_the_recording_once_from_the_untrained_model(first_v
     expect(watch.page.locator(".st-key-time_badge")).to_have_text("newest step")
     assert "step=" not in watch.page.url
     watch.page.reload()
-    watch.page.wait_for_selector(".st-key-live_map svg.main-svg")
+    watch.page.wait_for_selector(".st-key-live_map .map[data-step]")
     assert watch.number("live_map", "step") == LAST
 
 

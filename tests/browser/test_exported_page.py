@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 
 from benchmarks.tools.browser import SIZE
 from tests.browser.conftest import shown
-from tests.browser.watcher import Watcher
+from tests.browser.watcher import FRAMES, Watcher
 from tests.own import own_run
 from transformer.config import ModelConfig, RunConfig, TrainConfig
 from transformer.exports.page import html_page, race_page
@@ -33,6 +34,12 @@ SITE = "decoder.1.cross"
 TAKEN = Interventions(blocked=(Block(site=SITE, head=1, row=1, column=5),))
 EXACT = 1e-4
 """Tolerance: the page stores weights in 16 bits."""
+CORNER = """(() => {
+  const canvas = gd.querySelector("canvas"), { tables } = gd.picture, last = tables.at(-1);
+  const x = 5.2 * canvas.width / (last.column + last.wide), y = 1.2 * canvas.height / (last.row + last.high);
+  return [...canvas.getContext("2d").getImageData(x, y, 1, 1).data];
+})()"""
+"""The colour of the cell in row 2 and column 6 of the first map, beside its mark."""
 
 
 @pytest.fixture(scope="module")
@@ -81,9 +88,13 @@ class Reader(Watcher):
     def text(self, selector: str) -> str:
         return self.page.locator(selector).inner_text()
 
-    def numbers(self, name: str, trace: int = 0) -> np.ndarray:
-        """Return the numbers of a map; NaN where a cell has none."""
-        return np.array(self.plot(name, f"gd.data[{trace}].z"), dtype=float)
+    def numbers(self, name: str, i: int = 0) -> np.ndarray:
+        """Return the weights of the i-th map of a picture; NaN where a cell has none."""
+        return np.array(self.plot(name, f"weights({i})"), dtype=float)
+
+    def blocked(self, name: str) -> list[list[int]]:
+        """Return the [row, column] of each blocked cell of a large map."""
+        return np.argwhere(np.isnan(self.numbers(name))).tolist()
 
 
 @contextmanager
@@ -164,11 +175,10 @@ def test_the_slider_moves_every_panel_and_each_number_matches_the_frame(shared, 
         weights = frame.map(0, SITE)
         assert weights.shape == (3, 7, 8)
         np.testing.assert_allclose(shared.numbers("live_map"), weights[1], atol=EXACT)
-        tiles = shared.numbers("live_maps")
-        assert tiles.shape == (3 * 7 + 2, 2 * 8 + 1)
+        assert shared.plot("live_maps", "gd.picture.tables.length") == 3 * 2
         for layer, site in enumerate(("decoder.0.cross", SITE)):
             for head in range(3):
-                tile = tiles[head * 8 : head * 8 + 7, layer * 9 : layer * 9 + 8]
+                tile = shared.numbers("live_maps", 2 * head + layer)
                 np.testing.assert_allclose(tile, frame.map(0, site)[head], atol=EXACT)
         assert shared.text(".loss b") == ("–" if frame.loss is None else f"{frame.loss:.3f}")
         right = f"{frame.evaluation.right} / {frame.evaluation.total:,}"
@@ -176,7 +186,7 @@ def test_the_slider_moves_every_panel_and_each_number_matches_the_frame(shared, 
         written = shared.page.locator(".hl-outputs samp").first.inner_text()
         tracked = frame.words[0]
         assert written.rstrip("·…") == tracked.output
-        marks = shared.plot("live_map", "gd.layout.yaxis2.ticktext")
+        marks = shared.plot("live_map", "gd.picture.marks")
         assert ["<b>✗</b> " in mark for mark in marks] == [
             expected != predicted
             for expected, predicted in zip(tracked.expected, tracked.predicted, strict=True)
@@ -184,25 +194,26 @@ def test_the_slider_moves_every_panel_and_each_number_matches_the_frame(shared, 
     marker = shared.page.locator(".st-key-live_curves .marker")
     slider.fill("4")
     shared.at(4)
-    scale = shared.plot("live_curves", "(({ xaxis: x }) => x._offset + x.d2p(4))(gd._fullLayout)")
-    host = shared.page.locator(".st-key-live_curves .live-figure").bounding_box()
-    assert marker.bounding_box()["x"] - host["x"] == pytest.approx(scale, abs=1.5)
+    low, high = shared.plot("live_curves", "gd.layout.xaxis.range")
+    panel = shared.page.locator(".st-key-live_curves .nsewdrag").first.bounding_box()
+    place = panel["x"] + panel["width"] * (4 - low) / (high - low)
+    assert marker.first.bounding_box()["x"] == pytest.approx(place, abs=1.5)
 
 
 def test_a_click_on_a_small_map_enlarges_it_and_a_second_click_returns_to_the_clearest_head(reader, view):
     assert "decoder 2 · head 2" in shown(reader)
-    reader.press("live_maps", 3, 2 * 8 + 3)  # of layer 1, head 3
+    reader.tile(0, 2)
     reader.until(lambda: "decoder 1 · head 3" in shown(reader))
     np.testing.assert_allclose(
         reader.numbers("live_map"), view.frames[-1].map(0, "decoder.0.cross")[2], atol=EXACT
     )
-    widths = reader.plot("live_maps", "gd.layout.shapes.map(s => s.line.width)")
+    widths = reader.plot("live_maps", FRAMES)
     assert widths.index(max(widths)) == 4
-    reader.press("live_maps", 3, 2 * 8 + 3)
+    reader.tile(0, 2)
     site, head = view.frames[-1].clearest
     if site not in ("decoder.0.cross", SITE):
         site, head = SITE, 0
-    reader.until(lambda: f"decoder {int(site.split('.')[1]) + 1} · head {head + 1}<" in shown(reader))
+    reader.until(lambda: f"decoder {int(site.split('.')[1]) + 1} · head {head + 1} " in shown(reader))
 
 
 def test_another_kind_of_attention_shows_its_own_maps_with_the_future_blocked(reader, view):
@@ -212,16 +223,14 @@ def test_another_kind_of_attention_shows_its_own_maps_with_the_future_blocked(re
     name, head = site.get_attribute("data-site"), int(site.get_attribute("data-head"))
     weights = view.frames[-1].map(0, name)[head]
     np.testing.assert_allclose(reader.numbers("live_map"), weights, atol=EXACT)
-    blocked = np.isfinite(reader.numbers("live_map", 1))
-    np.testing.assert_array_equal(blocked, ~np.tri(7, dtype=bool))
+    assert reader.blocked("live_map") == np.argwhere(~np.tri(7, dtype=bool)).tolist()
     reader.step_by("ArrowLeft")
     reader.at(7)
-    assert reader.page.locator(".st-key-live_map .heatmaplayer .hm image").count() == 2  # weights, blocked
-    assert reader.page.locator(".st-key-live_maps .heatmaplayer .hm image").count() == 2
+    assert reader.plot("live_map", CORNER) == reader.plot("live_maps", CORNER) == [143, 149, 158, 255]
     reader.step_by("End")
     reader.at(8)
     reader.choose("kind", "encoder")
-    reader.until(lambda: reader.plot("live_maps", "gd.layout.shapes.length") == 3)
+    reader.until(lambda: reader.plot("live_maps", "gd.picture.tables.length") == 3)
     head = int(reader.page.locator(".st-key-live_map .live-figure").get_attribute("data-head"))
     np.testing.assert_allclose(
         reader.numbers("live_map"), view.frames[-1].map(0, "encoder.0")[head], atol=EXACT
@@ -230,9 +239,9 @@ def test_another_kind_of_attention_shows_its_own_maps_with_the_future_blocked(re
 
 def test_another_word_has_its_own_axes_and_a_word_added_late_has_past_maps_without_an_output(reader, view):
     reader.choose("word", "ox")
-    reader.until(lambda: reader.plot("live_map", "gd.data[0].z.length") == 3)
+    reader.until(lambda: reader.plot("live_map", "weights().length") == 3)
     np.testing.assert_allclose(reader.numbers("live_map"), view.frames[-1].map(2, SITE)[1], atol=EXACT)
-    columns = reader.plot("live_map", "gd.layout.xaxis.ticktext.map(t => t.replace(/<[^>]*>/g, ''))")
+    columns = reader.plot("live_map", "gd.picture.columns")
     assert columns == ["[SOS]", "o", "x", "[EOS]"]
     assert reader.page.locator(".hl-outputs small").first.inner_text() == "ox"
     reader.step_by("Home", "ArrowRight")
@@ -242,12 +251,11 @@ def test_another_word_has_its_own_axes_and_a_word_added_late_has_past_maps_witho
 
 
 def test_a_cell_that_was_blocked_by_hand_is_drawn_as_blocked_from_that_step_on(shared):
-    marked = np.isfinite(shared.numbers("live_map", 1))
-    assert np.argwhere(marked).tolist() == [[1, 5]]
+    assert shared.blocked("live_map") == [[1, 5]]
     assert "At this step: blocked row 2, column 6" in shared.text(".note")
     shared.step_by("Home", *3 * ["ArrowRight"])
     shared.at(3)
-    assert shared.plot("live_map", "gd.data.length") == 2  # weights and their legend
+    assert shared.blocked("live_map") == []
     assert shared.page.locator(".note").inner_text() == ""
 
 
@@ -292,8 +300,7 @@ def test_the_page_follows_the_colour_scheme_and_fits_a_projector(shared):
         shared.page.emulate_media(color_scheme=scheme)
         shared.until(lambda: shared.page.evaluate(f"{style}.backgroundColor") == paper, what=scheme)  # noqa: B023
         ink = shared.page.evaluate(f"{style}.getPropertyValue('--st-text-color').trim()")
-        for name in ("live_map", "live_curves"):
-            shared.until(lambda: shared.plot(name, "gd.layout.font.color") == ink, what=name)  # noqa: B023
+        shared.until(lambda: shared.plot("live_curves", "gd.layout.font.color") == ink, what=scheme)  # noqa: B023
         assert shared.page.evaluate("document.documentElement.scrollWidth") <= 1280
         for name in ("live_map", "live_maps", "live_curves", "live_outputs", "narrator"):
             box = shared.page.locator(f".st-key-{name}").bounding_box()
@@ -301,9 +308,13 @@ def test_the_page_follows_the_colour_scheme_and_fits_a_projector(shared):
 
 
 def test_a_picture_can_be_saved_and_nothing_links_to_another_site(shared):
-    saved = shared.plot("live_map", "Plotly.toImage(gd, { format: 'png', width: 300, height: 200 })")
-    assert saved.startswith("data:image/png;base64,")
-    assert len(saved) > 3_000
+    with shared.page.expect_download() as saving:
+        shared.page.locator(".st-key-live_map .map-saves").click()
+    with Image.open(saving.value.path()) as saved:
+        box = shared.page.locator(".st-key-live_map .live-figure").bounding_box()
+        assert saved.size == (int(2 * box["width"]), int(2 * box["height"]))
+        assert len(saved.convert("RGB").getcolors(2**20)) > 50  # cells of many weights, and type
+    assert re.fullmatch(r"headlight-.*-step\d+-.*-head\d\.png", saving.value.suggested_filename)
     titles = shared.page.locator(".modebar-btn").evaluate_all("all => all.map(b => b.dataset.title)")
     assert titles
     assert not [title for title in titles if title is None or "Studio" in title or "Plotly" in title]
@@ -326,8 +337,8 @@ def test_a_page_of_a_race_shows_both_runs_at_one_step_and_their_difference(view,
     np.testing.assert_allclose(maps[1], maps[2] - maps[0], atol=1e-7)
     offline.page.get_by_role("slider", name="Step").press("End")
     offline.page.wait_for_selector(".st-key-race_left .live-figure[data-step='8']")
-    assert "ended at step 5" in str(offline.plot("race_right", "gd.layout.title.text"))
-    assert "step 8" in str(offline.plot("race_left", "gd.layout.title.text"))
+    assert "ended at step 5" in str(offline.plot("race_right", "title()"))
+    assert "step 8" in str(offline.plot("race_left", "title()"))
     run.close()
 
 
@@ -350,7 +361,7 @@ def walked(offline, file, views, word, positions):
         offline.page.wait_for_selector(f".headlight-player[data-step='{position}']")
         offline.page.wait_for_selector(f".st-key-race_left .live-figure[data-step='{position}']")
         titles = [
-            offline.page.locator(f".st-key-race_{side} .over p").inner_text() for side in ("left", "right")
+            offline.page.locator(f".st-key-race_{side} .map-head").inner_text() for side in ("left", "right")
         ]
         found.append([int(re.search(r"step (\d+)", title)[1]) for title in titles])
         offline.page.get_by_role("slider", name="Step").press("ArrowRight")
@@ -383,7 +394,7 @@ def test_a_race_by_seconds_shows_each_run_at_its_last_step_within_the_time(view,
     slider = offline.page.get_by_role("slider", name="Step")
     shown = []
     for _ in range(40):
-        titles = [str(offline.plot(f"race_{side}", "gd.layout.title.text")) for side in ("left", "right")]
+        titles = [str(offline.plot(f"race_{side}", "title()")) for side in ("left", "right")]
         steps = [int(re.search(r"step (\d+)", title)[1]) for title in titles]
         shown.append(steps)
         seconds = max(clock[step] for clock, step in zip(clocks, steps, strict=True))

@@ -41,7 +41,7 @@ def test_an_open_page_reconnects_by_itself_when_its_server_restarts(page, tmp_pa
             """() => {
               window.white = 0;
               const look = () => {
-                window.white += !document.querySelector(".st-key-live_map svg.main-svg .hm image");
+                window.white += !document.querySelector(".st-key-live_map .map[data-step]");
                 setTimeout(look, 20);
               };
               look();
@@ -55,7 +55,7 @@ def test_an_open_page_reconnects_by_itself_when_its_server_restarts(page, tmp_pa
         expect(watch.button("run_continue")).to_be_enabled()
         watch.until(lambda: page.get_by_test_id("stStatusWidget").count() == 0)
         watch.choose("word", "banana")  # its maps come from the new server
-        watch.until(lambda: "“banana”" in watch.plot("live_map", "gd.layout.title.text"))
+        watch.until(lambda: "“banana”" in watch.plot("live_map", "title()"))
         assert watch.stands_at(3)
         assert page.evaluate("window.white") == 0
         watch.until(lambda: page.url == link.replace("word=playground", "word=banana"))
@@ -134,7 +134,7 @@ def test_a_run_of_another_process_is_listed_and_watched_live_but_cannot_be_contr
                 break
             page.wait_for_timeout(1000)
             page.reload()
-            page.wait_for_selector(".st-key-live_map svg.main-svg")
+            page.wait_for_selector(".st-key-live_map .map[data-step]")
         page.locator(".st-key-run_remote button").click()
         watch.until(lambda: watch.state == "training")
         step = watch.number("live_map", "step")

@@ -87,7 +87,7 @@ def test_a_choice_made_before_the_index_has_loaded_is_kept(watch, held):
     watch.page.locator(".st-key-outline input").check()
     watch.page.wait_for_timeout(500)  # until the choice has been sent
     index.continue_()
-    watch.page.wait_for_selector(".st-key-live_map svg.main-svg")
+    watch.page.wait_for_selector(".st-key-live_map .map[data-step]")
     assert watch.stands_at(0)
     expect(watch.page.locator(".st-key-outline input")).to_be_checked()
 
@@ -101,20 +101,21 @@ def test_play_is_disabled_while_the_index_of_a_run_is_loading(watch, held):
     expect(watch.page.locator(".st-key-time_play button")).to_be_enabled()
 
 
-PLOT = """const { _fullLayout } = document.querySelector(".st-key-live_map .live-figure");
-  const cells = _fullLayout._basePlotModules.find(({ name }) => name === "cartesian");
-  window.came = 0;"""
-SLOW = f"""() => {{
-  {PLOT}
-  const plot = cells.plot;
-  cells.plot = (...what) => {{
-    for (const end = performance.now() + 500; performance.now() < end;);
-    return plot(...what);
-  }};
+SLOW = """() => {
+  window.came = 0;
+  const paint = CanvasRenderingContext2D.prototype.putImageData;
+  CanvasRenderingContext2D.prototype.putImageData = function (...what) {
+    for (const end = performance.now() + 250; performance.now() < end;);
+    return paint.apply(this, what);
+  };
   const news = window.sockets.find((one) => one.readyState === 1 && !one.url.includes("_stcore"));
-  news.addEventListener("message", () => {{ window.came += 1; }});
-}}"""
-BROKEN = f"() => {{ {PLOT} cells.plot = () => {{ throw new Error('no picture today'); }}; }}"
+  news.addEventListener("message", () => { window.came += 1; });
+}"""
+"""Each of the two canvases of a picture takes a quarter of a second."""
+BROKEN = """() => {
+  window.came = 0;
+  CanvasRenderingContext2D.prototype.putImageData = () => { throw new Error('no picture today'); };
+}"""
 
 
 def test_a_slow_page_is_sent_only_what_it_draws_and_a_page_that_cannot_draw_is_still_sent_news(visit):

@@ -56,17 +56,17 @@ def test_an_own_model_is_followed_live_reviewed_exported_and_stays_when_its_proc
     expect(page.locator(".st-key-kind button")).to_have_text(
         ["encoder.self_attn", "decoder.self_attn", "decoder.multihead_attn"]
     )
-    assert watch.plot("live_map", "gd.layout.xaxis.ticktext.join('')") == "abcdef"
+    assert watch.plot("live_map", "gd.picture.columns.join('')") == "abcdef"
     page.locator(".st-key-kind button").nth(2).click()
-    watch.until(lambda: watch.plot("live_map", "gd.data[0].z.length") == 5)
-    rows = watch.plot("live_map", "gd.data[0].z.map((row) => row.reduce((a, b) => a + b))")
+    watch.until(lambda: watch.plot("live_map", "weights().length") == 5)
+    rows = watch.plot("live_map", "weights().map((row) => row.reduce((a, b) => a + b))")
     assert rows == pytest.approx([1] * 5, abs=1e-3)
     page.locator(".time-slider input").focus()
     page.keyboard.press("Home")
     watch.until(lambda: watch.number("live_map", "step") == 0, what="step 0")
-    stood = watch.plot("live_map", "gd.data[0].z[0]")
+    stood = watch.plot("live_map", "weights()[0]")
     page.wait_for_timeout(1500)
-    assert (watch.number("live_map", "step"), watch.plot("live_map", "gd.data[0].z[0]")) == (0, stood)
+    assert (watch.number("live_map", "step"), watch.plot("live_map", "weights()[0]")) == (0, stood)
     page.get_by_role("button", name="Take it away").click()
     with page.expect_download() as made:
         page.locator(".st-key-export_html button").click()
@@ -89,7 +89,7 @@ def test_an_own_model_is_followed_live_reviewed_exported_and_stays_when_its_proc
     loop.kill()
     loop.wait(60)
     page.goto(f"file://{tmp_path / 'mine.html'}")
-    page.wait_for_selector(".st-key-live_map svg.main-svg")
+    page.wait_for_selector(".st-key-live_map .map[data-step]")
     expect(page.locator("h1")).to_contain_text("Transformer")
     page.go_back()
     watch.until(lambda: watch.state == "paused", what="the end of a process that was killed")

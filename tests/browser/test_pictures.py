@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import urllib.parse
-
 import pytest
 from playwright.sync_api import Browser, expect
 
@@ -32,11 +30,11 @@ def test_choosing_a_head_or_a_kind_of_attention_needs_no_server(visit):
             visit.choose("kind", kind)
             large = visit.page.locator(f".st-key-live_map .live-figure[data-site='{site}']")
             large.wait_for(timeout=1000 * AT_ONCE)
-            before = visit.plot("live_map", "gd.data[0].z")
+            before = visit.plot("live_map", "weights()")
             head = 1 - int(large.get_attribute("data-head"))
             visit.tile(0, head)
             visit.page.wait_for_selector(f".live-figure[data-head='{head}']", timeout=1000 * AT_ONCE)
-            assert visit.plot("live_map", "gd.data[0].z") != before
+            assert visit.plot("live_map", "weights()") != before
             assert visit.stands_at(step)
         visit.step_by("ArrowLeft")
         visit.until(lambda: visit.stands_at(step - 1), AT_ONCE)  # noqa: B023
@@ -45,15 +43,23 @@ def test_choosing_a_head_or_a_kind_of_attention_needs_no_server(visit):
 def test_another_kind_of_attention_and_another_theme_are_drawn_into_the_existing_picture(watch):
     """Creating a new picture takes the browser twice as long."""
     watch.open()
-    watch.plot("live_map", "{ gd.querySelector('.main-svg').kept = gd.kept = true; return 0 }")
+    watch.plot("live_map", "gd.querySelector('canvas').kept = gd.kept = true")
     watch.choose("kind", "decoder")
-    watch.until(lambda: "letters written so far" in str(watch.plot("live_map", "gd.layout.xaxis.title.text")))
-    assert watch.plot("live_map", "gd.querySelector('.main-svg').kept")
-    assert watch.plot("live_map", "gd._context.toImageButtonOptions.filename.includes('decoder')")
-    light = watch.plot("live_map", "gd._fullLayout.font.color")
+    watch.until(lambda: "letters written so far" in watch.plot("live_map", "gd.picture.axes"))
+    assert "decoder" in watch.plot("live_map", "gd.picture.fileName")
+    ink = "getComputedStyle(gd.querySelector('.row')).color"
+    light = watch.plot("live_map", ink)
     watch.page.emulate_media(color_scheme="dark")
-    watch.until(lambda: watch.plot("live_map", "gd._fullLayout.font.color") != light, what="dark text")
-    assert watch.plot("live_map", "gd.kept")
+    watch.until(lambda: watch.plot("live_map", ink) != light, what="dark text")
+    assert watch.plot("live_map", "gd.kept && gd.querySelector('canvas').kept")
+
+
+STRIPED = """((canvas) => {
+  const wide = canvas.width - 8, middle = Math.floor(canvas.height / 2);
+  const { data } = canvas.getContext("2d").getImageData(4, middle, wide, 1);
+  return Array.from({ length: wide }, (_, x) => [...data.slice(4 * x, 4 * x + 4)]);
+})(gd.querySelector("canvas"))"""
+"""The colours of the pixels along the middle of a map."""
 
 
 def test_a_switched_off_head_is_marked_on_the_large_map_and_among_the_small_maps(watch):
@@ -71,11 +77,9 @@ def test_a_switched_off_head_is_marked_on_the_large_map_and_among_the_small_maps
     watch.page.get_by_role("link", name="Watch", exact=True).click()
     watch.page.wait_for_selector(".st-key-live_map .live-figure[data-off='1']")
     watch.page.wait_for_selector(".st-key-live_maps .live-figure[data-off='1']")
-    over = watch.page.locator(".st-key-live_map .layer-above image").bounding_box()
-    plot = watch.page.locator(".st-key-live_map .nsewdrag").bounding_box()
-    assert [over[side] for side in over] == pytest.approx([plot[side] for side in over], abs=2)
-    copied = "Plotly.toImage(document.querySelector('.st-key-live_map .js-plotly-plot'), {format: 'svg'})"
-    assert "<image" in urllib.parse.unquote(watch.page.evaluate(copied))
+    corners = watch.plot("live_map", STRIPED)
+    assert all(100 < red < 245 and abs(red - blue) < 45 for red, _, blue, _ in corners)  # nearly grey
+    assert len({tuple(color) for color in corners}) > 1
 
 
 def test_content_that_appears_or_disappears_does_not_move_the_pictures(watch):
@@ -109,8 +113,12 @@ def test_content_that_appears_or_disappears_does_not_move_the_pictures(watch):
 
 def test_values_show_under_the_pointer(watch):
     watch.open()
-    told = watch.page.locator(".st-key-live_map .hoverlayer")
-    watch.point("live_map", 2, 1, lambda: "%" in (told.text_content() or ""))
+    weights = watch.plot("live_map", "weights()")
+    canvas = watch.page.locator(".st-key-live_map canvas")
+    box = canvas.bounding_box()
+    x, y = 2.5 * box["width"] / len(weights[0]), 1.5 * box["height"] / len(weights)
+    canvas.hover(position={"x": x, "y": y})
+    expect(watch.page.locator(".st-key-live_map .map-bubble")).to_contain_text(f"{100 * weights[1][2]:.1f}%")
 
 
 def test_a_library_that_fails_to_load_once_is_fetched_again(app, browser: Browser):
@@ -127,7 +135,7 @@ def test_a_library_that_fails_to_load_once_is_fetched_again(app, browser: Browse
 
     page.route("**/files/plotly-*", refuse_once)
     page.goto(app)
-    page.wait_for_selector(".st-key-live_map svg.main-svg")
+    page.wait_for_selector(".st-key-live_map .map[data-step]")
     assert len(refused) == 1
     assert page.locator(".live-figure .failed").count() == 0
     context.close()
@@ -151,7 +159,7 @@ def test_the_first_map_is_drawn_after_one_run_of_the_page_script(first_visit):
 def test_a_closed_socket_is_reopened_and_delivers_later_steps(visit):
     start(visit, LONG)
     visit.until(lambda: visit.number("live_map", "step") > 30)  # the redraw of the page by Start is complete
-    visit.page.evaluate("window.map = document.querySelector('.st-key-live_map svg.main-svg')")
+    visit.page.evaluate("window.map = document.querySelector('.st-key-live_map .map[data-step]')")
     cut = "window.sockets.filter((one) => one.url.endsWith('/news') && one.readyState === 1)"
     assert visit.page.evaluate(f"{cut}.map((one) => one.close()).length") == 1
     seen = visit.number("live_map", "step")
@@ -185,21 +193,21 @@ def test_a_hidden_tab_is_sent_nothing_until_it_is_visible_again(visit):
 
 def test_all_heads_of_a_large_model_are_drawn_as_small_maps_with_labels_beside_them(watch):
     watch.open("/?layers_encoder=6&layers_decoder=6&heads=8&width=16")
-    watch.until(lambda: watch.plot("live_maps", "gd.layout.shapes.length") == 48)
-    rows, columns = watch.plot("live_map", "[gd.data[0].z.length, gd.data[0].z[0].length]")
-    tiles = watch.plot("live_maps", "gd.data[0].z")
-    places = [(head * (rows + 1), layer * (columns + 1)) for head in range(8) for layer in range(6)]
-    for y, x in places:
-        for row in tiles[y : y + rows]:
-            assert sum(row[x : x + columns]) == pytest.approx(1.0, abs=2e-3)
+    watch.until(lambda: watch.plot("live_maps", "gd.picture.tables.length") == 48)
+    for rows in watch.plot("live_maps", "gd.picture.tables.map((_, i) => weights(i))"):
+        assert [sum(row) for row in rows] == pytest.approx([1.0] * len(rows), abs=2e-3)
     field, names, pictures = watch.plot(
         "live_maps",
-        """{
+        """(() => {
           const box = (one) => (({ left, right, top, bottom }) => [left, top, right, bottom])
             (one.getBoundingClientRect());
-          return [box(gd.querySelector(".nsewdrag")), [...gd.querySelectorAll(".annotation-text")].map(box),
-            [...gd.querySelectorAll(".shapelayer path")].map(box)];
-        }""",
+          const { left, top, width, height } = gd.querySelector("canvas").getBoundingClientRect();
+          const { tables } = gd.picture, last = tables.at(-1);
+          const [x, y] = [width / (last.column + last.wide), height / (last.row + last.high)];
+          return [box(gd.querySelector(".map-field")), [...gd.querySelectorAll(".map-labels span")].map(box),
+            tables.map((one) => [left + x * one.column, top + y * one.row, left + x * (one.column + one.wide),
+              top + y * (one.row + one.high)])];
+        })()""",
     )
     assert len(names) == 6 + 8
     for left, top, right, bottom in names:

@@ -129,7 +129,7 @@ def test_maps_are_live_through_the_proxy_and_the_link_of_the_run_goes_through_it
     guest.step_by("Home")
     guest.until(lambda: guest.stands_at(0), what="a map of the past, which is fetched")
     guest.choose("word", "banana")
-    guest.until(lambda: "“banana”" in guest.plot("live_map", "gd.layout.title.text"))
+    guest.until(lambda: "“banana”" in guest.plot("live_map", "title()"))
     guest.page.get_by_text("Ask", exact=True).first.click()
     guest.page.wait_for_url(f"{proxy}/explore?**")
     guest.page.wait_for_selector(".st-key-explore_map_figure svg.main-svg")

@@ -10,7 +10,7 @@ from tests.browser.conftest import SMALL
 
 WATCH = """() => {
   const host = (side) => document.querySelector(`.st-key-race_${side} .live-figure`);
-  const of = (side) => host(side).layout?.title.text ?? "";
+  const of = (side) => host(side).querySelector(".map-about")?.textContent ?? "";
   const counter = () => document.querySelector(".headlight-player .counter b").textContent;
   // A run that stopped a step before the other shows "ended at" instead.
   const clock = (text) => (text.includes("ended at") ? counter() : null)
@@ -100,7 +100,7 @@ def test_identical_settings_differ_by_exactly_zero_at_every_step(watch):
     start(watch, setting="seed")
     seen = redraws(watch, 40)
     assert {one["most"] for one in seen} == {"0"}
-    assert watch.plot("race_difference", "gd.data[0].z.flat().every((n) => n === 0)")
+    assert watch.plot("race_difference", "weights().flat().every((n) => n === 0)")
     expect(watch.page.locator(".st-key-run_status p")).to_contain_text("losses are the same so far")
 
 
@@ -110,11 +110,9 @@ def test_the_difference_is_right_minus_left_and_a_blocked_cell_counts_as_zero(wa
     expect(watch.page.locator(".st-key-time_badge")).to_have_text("newest step")
     watch.choose("kind", "decoder")
     watch.page.locator(".st-key-race_head select").select_option(index=1)
-    watch.until(
-        lambda: "decoder 1 · head 1" in watch.plot("race_right", "gd.layout.title.text"), what="the head"
-    )
+    watch.until(lambda: "decoder 1 · head 1" in watch.plot("race_right", "title()"), what="the head")
     left, difference, right = (
-        watch.plot(f"race_{name}", "gd.data[0].z") for name in ("left", "difference", "right")
+        watch.plot(f"race_{name}", "weights()") for name in ("left", "difference", "right")
     )
     cells = [(i, j) for i in range(len(left)) for j in range(len(left))]
     assert all(difference[i][j] == (right[i][j] or 0) - (left[i][j] or 0) for i, j in cells)
@@ -157,7 +155,7 @@ def test_a_prepared_race_fits_the_projector_without_scrolling_in_both_themes(wat
     light = watch.plot("race_curves", ink)
     for name, race in RACES.items():
         watch.page.locator(".st-key-prepared_race").get_by_text(name, exact=True).click()
-        shown = watch.page.locator(".st-key-race_right .over p")
+        shown = watch.page.locator(".st-key-race_right .map-head")
         expect(shown).to_contain_text(names_of(race.left, race.right)[1])
         for scheme in ("light", "dark"):
             watch.page.emulate_media(color_scheme=scheme)

@@ -27,14 +27,15 @@ SCROLLS = """() => [...document.querySelectorAll(".headlight-player, .headlight-
   .filter((one) => one.scrollHeight > one.clientHeight + 1).map((one) => one.className)"""
 FIRST_ROW = """() => {
   const look = () => {
-    const row = document.querySelector(".st-key-live_map .live-figure")?.data?.[0].z[3];
-    if (row?.some((one) => one !== null)) window.firstRow = [...row];
+    const table = document.querySelector(".st-key-live_map .live-figure")?.picture?.tables[0];
+    const row = table && Array.from({ length: table.wide }, (_, column) => table.value(3, column));
+    if (row?.some((one) => one !== undefined)) window.firstRow = row;
     else requestAnimationFrame(look);
   };
   look();
 }"""
 """Stores in `window.firstRow` row 4 of the large map as it is first drawn."""
-DRAWN = ".headlight-player[data-story] svg.main-svg"
+DRAWN = ".headlight-player[data-story] .map[data-step]"
 
 
 class StoryPage(Watcher):
@@ -212,9 +213,9 @@ def test_a_row_is_hidden_until_the_visitor_guesses_and_shown_afterwards(told):
     told.story("story=tour")
     for _ in range(6):
         told.page.locator(".st-key-story_skip button").click()
-    hidden = "gd.data[0].z[3].every((one) => one === null)"
+    hidden = "weights()[3].every((one) => one === null)"
     told.until(lambda: told.plot("live_map", hidden), what="the hidden row")
-    assert told.plot("live_map", "gd.data[0].z[2].some((one) => one > 0)")
+    assert told.plot("live_map", "weights()[2].some((one) => one > 0)")
     told.page.evaluate(FIRST_ROW)
     told.page.locator(".guess button", has_text="b").click()
     told.until(lambda: told.page.evaluate("window.firstRow"), what="the row")

@@ -75,7 +75,7 @@ def test_keys_move_by_the_right_number_of_steps_and_play_shows_every_step_in_ord
     for key, step in (("ArrowLeft", 29), ("PageDown", 19), ("Home", 0), ("ArrowRight", 1), ("PageUp", 11)):
         watch.step_by(key)
         watch.until(lambda: watch.stands_at(step), what=f"step {step} after {key}")  # noqa: B023
-        assert watch.plot("live_map", "gd.data[0].z.map(r => r.reduce((a, b) => a + b, 0))") == pytest.approx(
+        assert watch.plot("live_map", "weights().map(r => r.reduce((a, b) => a + b, 0))") == pytest.approx(
             [1.0] * 7, abs=2e-3
         )
     badge = watch.page.locator(".st-key-time_badge")
@@ -197,7 +197,7 @@ def test_every_page_and_the_link_share_the_selected_step_word_kind_and_head(watc
     watch.page.goto("about:blank")
     watch.open(address.removeprefix(watch.app))
     watch.until(lambda: watch.stands_at(4), what="the same step after a reload")
-    title = watch.plot("live_map", "gd.layout.title.text")
+    title = watch.plot("live_map", "title()")
     assert "encoder 1 · head 2" in title
     assert "“cat”" in title
     assert watch.page.url == address

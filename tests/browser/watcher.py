@@ -19,13 +19,26 @@ LOOKED = """() => {
     player: Number(document.querySelector(".headlight-player").dataset.step),
     counter: Number(find(".counter b").textContent.replaceAll(",", "")),
     map: Number(find(".st-key-live_map .live-figure").dataset.step),
-    title: number(find(".st-key-live_map .live-figure").layout?.title.text),
+    title: number(find(".st-key-live_map .map-about").textContent),
     strip: Number(find(".st-key-live_maps .live-figure").dataset.step),
     control: Number(find(".time-slider").dataset.step),
     outputs: Number(find(".hl-outputs").dataset.step),
   };
 }"""
 """The step that each panel of the player shows, all read at once."""
+MAP = """
+  const drawn = gd.layout ?? gd.picture, title = () => `${gd.picture.name} ${gd.picture.about}`;
+  const weights = (i = 0) => {
+    if (gd.picture.numbers) return gd.picture.numbers; // of a difference
+    const { high, wide, value, code } = gd.picture.tables[i];
+    const cell = (row, column) => (code(row, column) ? null : value(row, column) ?? null);
+    const places = (n) => [...Array(n).keys()];
+    return places(high).map((row) => places(wide).map((column) => cell(row, column)));
+  };
+"""
+"""What an expression can read of a picture of maps."""
+FRAMES = "gd.picture.tables.map(({ frames }) => frames[0]?.[5] ?? 0)"
+"""The width of the frame of each small map."""
 
 
 class Visit:
@@ -106,8 +119,15 @@ class Watcher:
 
     def tile(self, layer: int, head: int) -> None:
         """Click the small map of a layer and a head, both counted from 0."""
-        shape = f"gd.layout.shapes[{head} * new Set(gd.layout.shapes.map((s) => s.x0)).size + {layer}]"
-        self.press("live_maps", *(f"Math.round(({shape}.{axis}0 + {shape}.{axis}1) / 2)" for axis in "xy"))
+        place = self.plot(
+            "live_maps",
+            "(() => { const { tables } = gd.picture, layers = new Set(tables.map((one) => one.column)).size;"
+            f" const one = tables[{head} * layers + {layer}], last = tables.at(-1);"
+            " const { x, y, width, height } = gd.querySelector('canvas').getBoundingClientRect();"
+            " return [x + width * (one.column + one.wide / 2) / (last.column + last.wide),"
+            " y + height * (one.row + one.high / 2) / (last.row + last.high)]; })()",
+        )
+        self.page.mouse.click(*place)  # type: ignore[misc]
 
     def step_by(self, *keys: str) -> None:
         """Press these keys on the step control."""
@@ -133,7 +153,7 @@ class Watcher:
 
     def drawn(self, key: str) -> None:
         """Wait until a picture has been drawn."""
-        self.page.wait_for_selector(f".st-key-{key} svg.main-svg, .st-key-{key} [data-box]")
+        self.page.wait_for_selector(f":is(.st-key-{key}) :is(svg.main-svg, .map[data-step], [data-box])")
 
     @property
     def status(self) -> str:
@@ -157,13 +177,16 @@ class Watcher:
     def plot(self, key: str, expression: str) -> object:
         """Evaluate a JavaScript expression in which `gd` is the picture's host element, as in Plotly.
 
+        In maps, `weights(i)` is the i-th table as rows, null where no weight is shown; `title()` the title.
         Waits for a picture that is still being created.
         """
         host = self.page.locator(f".st-key-{key} .live-figure")
         found: list[list[object]] = []
 
         def asked() -> bool:
-            found.append(host.evaluate(f"async gd => gd.layout ? [await (gd => {expression})(gd)] : []"))
+            found.append(
+                host.evaluate(f"async gd => {{ {MAP} return drawn ? [await ({expression})] : []; }}")
+            )
             return bool(found[-1])
 
         self.until(asked, what=f"the picture {key}")

@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from transformer.figures.labels import map_axes, wrong_predictions
-from transformer.figures.maps import large_map, map_strip, player_spec
+from transformer.figures.labels import map_axes
 from transformer.interventions import NO_INTERVENTIONS, Interventions
 from transformer.player.chunks import encoded, look_name, look_of, name_of
 from transformer.recording.chunk import BLOCKED, ONE, joined
@@ -102,39 +101,21 @@ def test_no_prediction_is_wrong_where_the_answer_is_unknown(chunk):
     assert json.loads(look_of(chunk)[1])["fed"] == "teacher-forced"
 
 
-# Looks: the parts of the figures that all steps of a chunk share.
+# Looks: what all steps of a chunk share.
 
 
-def kinds_of(chunk):
-    """Yield the figures of each kind of attention of a look, with its sites and their axes."""
-    look = json.loads(look_of(chunk)[1])
-    for kind, figures in look["kinds"].items():
-        sites = [site for site, one in chunk.axes.items() if one.kind == kind]
-        word = chunk.word
-        axes = map_axes(chunk.axes[sites[0]], word.src_tokens, word.tgt_tokens, word.expected)
-        yield figures, sites, axes
-
-
-def test_one_head_is_drawn_as_in_a_still_figure(chunk, changed):
-    """The labels that a player adds are equal too; cells that a visitor blocks have a trace of their own."""
-    for one, taken in ((chunk, False), (changed, True)):
-        for figures, sites, axes in kinds_of(one):
-            sides = one.axes[sites[0]]
-            assert (figures["writes"], figures["causal"]) == (sides.writes, axes.causal)
-            assert figures["taken"] == taken
-            assert figures["large"] == player_spec(axes, taken)
-            wrong = wrong_predictions(sides, one.word.expected, one.predictions(2))
-            still = large_map(one.weights(2)[sites[0]][0], axes, title="", step=0, wrong=wrong)
-            marks = [f"<b>✗</b> {wrong[i]}" if i in wrong else "" for i in range(len(figures["rows"]))]
-            assert marks == still.layout["yaxis2.ticktext"]
-
-
-def test_all_heads_are_drawn_as_in_a_still_figure(chunk, changed):
+def test_the_labels_and_titles_of_a_look_are_those_of_a_still_figure(chunk, changed):
     for one in (chunk, changed):
-        for figures, sites, axes in kinds_of(one):
-            weights = [one.weights(0)[site] for site in sites]
-            still = map_strip(weights, axes, lit=[[False] * 3] * len(sites), chosen=None, step=0)
-            assert figures["strip"] == still.spec
+        kinds = json.loads(look_of(one)[1])["kinds"]
+        assert list(kinds) == list(dict.fromkeys(sides.kind for sides in one.axes.values()))
+        for kind, look in kinds.items():
+            sites = [site for site, sides in one.axes.items() if sides.kind == kind]
+            sides, word = one.axes[sites[0]], one.word
+            axes = map_axes(sides, word.src_tokens, word.tgt_tokens, word.expected)
+            assert (tuple(look["rows"]), tuple(look["columns"])) == (axes.rows, axes.columns)
+            assert (look["rowTitle"], look["columnTitle"]) == (axes.row_title, axes.column_title)
+            assert (look["writes"], look["causal"]) == (sides.writes, axes.causal)
+            assert look["layers"] == [str(i + 1) for i in range(len(sites))]
 
 
 def test_a_look_has_the_gold_alignment_only_for_attention_from_answer_to_question(chunk):
@@ -241,7 +222,7 @@ def test_markup_in_words_and_labels_is_escaped_wherever_a_look_draws_it(chunk, s
         expected=(signs,) * 4,
     )
     drawn = [text for text in said(json.loads(look_of(replace(chunk, word=word))[1])) if "zqx" in text]
-    assert len(drawn) > 40
+    assert len(drawn) == 28  # rows and columns of three kinds of attention, and the word
     assert [text for text in drawn if "<zqx" in text or "&zqx" in text] == []
     facts, _ = decoded(encoded(replace(chunk, word=word, vocabulary=(signs,) * len(chunk.vocabulary))))
     assert facts["wrong"] == [{}] * len(chunk.steps)  # every prediction is the expected token

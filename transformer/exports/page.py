@@ -30,6 +30,8 @@ MODULES = (
     "control.js",
     "texts.js",
     "pictures.js",
+    "maps.js",
+    "painter.js",
     "drawing.js",
     "chunks.js",
     "sources.js",

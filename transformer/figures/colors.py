@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from transformer import axes
@@ -120,3 +121,14 @@ SCALES = {
 """Role of a table to its colours."""
 LOOK = {"scales": SCALES, "blocked": BLOCKED}
 """How the picture of the model draws its tables."""
+OF_MAPS = {
+    "weights": WEIGHTS,
+    "blocked": BLOCKED,
+    "outline": MIRROR,
+    "legend": {
+        "stops": [(i / (len(VIRIDIS) - 1), color) for i, color in enumerate(VIRIDIS)],
+        "ticks": [(math.sqrt(weight), name) for weight, name in WEIGHT_TICKS.items()],
+    },
+}
+"""How a player draws maps: the scale of weights, blocked cells, outlines, and the legend, whose places are
+square roots of weights."""

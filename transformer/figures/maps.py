@@ -78,22 +78,6 @@ def large_map(
 
 
 @lru_cache(maxsize=64)
-def player_spec(axes: MapAxes, taken: bool) -> str:
-    """The constant part of a large map; a player adds the weights.
-
-    Trace 0 holds the weights. The next traces are the future cells (if the map is causal), the cells blocked
-    by hand (if any), and the legend.
-
-    Args:
-        taken: whether there are cells blocked by hand.
-    """
-    figure = json.loads(_large_spec(axes, None, ((0, 0),) if taken else ()))
-    if taken:
-        figure["data"][-2] |= {"z": None, "text": None, "texttemplate": "✕"}
-    return json.dumps(figure)
-
-
-@lru_cache(maxsize=64)
 def _large_spec(axes: MapAxes, lit_row: int | None, taken: tuple[tuple[int, int], ...]) -> str:
     n_rows, n_columns = axes.shape
     size = 15 if max(axes.shape) <= 14 else 11
@@ -195,7 +179,7 @@ def map_strip(
             width_of_line = 4 if (layer, head) == chosen else 2 if lit[layer][head] else 0
             changing[f"shapes[{head * n_layers + layer}].line.width"] = width_of_line
     return Picture(
-        spec=strip_spec(axes, n_layers, n_heads),
+        spec=_strip_spec(axes, n_layers, n_heads),
         arrays={"0.z": tiles, "1.z": blocked},
         layout=changing,
         step=step,
@@ -227,7 +211,7 @@ def tile_at(point: tuple[int, int], axes: MapAxes) -> tuple[int, int] | None:
 
 
 @lru_cache(maxsize=64)
-def strip_spec(axes: MapAxes, n_layers: int, n_heads: int, numbers: tuple[str, ...] = ()) -> str:
+def _strip_spec(axes: MapAxes, n_layers: int, n_heads: int) -> str:
     """The constant part of the picture of all heads.
 
     Trace 0 holds the weights, trace 1 the blocked cells (0: in the future, 1: by hand). Each tile is outlined
@@ -237,11 +221,10 @@ def strip_spec(axes: MapAxes, n_layers: int, n_heads: int, numbers: tuple[str, .
     height, width = tile_place(n_heads - 1, n_layers - 1, axes.shape)
     between = [""] * GAP
     x_names, y_names, shapes, annotations = [], [], [], []
-    layers = numbers or tuple(str(layer + 1) for layer in range(n_layers))
     for layer in range(n_layers):
-        x_names += [f"{escaped(token)} (layer {layers[layer]})" for token in axes.columns] + between
+        x_names += [f"{escaped(token)} (layer {layer + 1})" for token in axes.columns] + between
         middle = tile_place(0, layer, axes.shape)[1] + (n_columns - 1) / 2
-        name = f"layer {layers[layer]}" if n_layers <= 4 else layers[layer]
+        name = f"layer {layer + 1}" if n_layers <= 4 else str(layer + 1)
         annotations.append(note(name, middle, 1.0, "center bottom", size=13, yref="paper"))
     for head in range(n_heads):
         y_names += [f"head {head + 1}, {escaped(label)}" for label in axes.rows] + between
@@ -257,7 +240,7 @@ def strip_spec(axes: MapAxes, n_layers: int, n_heads: int, numbers: tuple[str, .
         "yaxis": _hidden(y_names, [height + n_rows, -1.0]),
         "annotations": annotations,
         "shapes": shapes,
-        "uirevision": json.dumps([axes.rows, axes.columns, layers, n_heads]),
+        "uirevision": json.dumps([axes.rows, axes.columns, n_layers, n_heads]),
     }
     cells = {"type": "heatmap", "hoverongaps": False, "showscale": False}
     reasons = {"zmin": 0, "zmax": 1, "colorscale": [[0, colors.CAUSAL], [1, colors.BLOCKED_BY_HAND]]}

@@ -5,60 +5,30 @@ from __future__ import annotations
 import json
 import math
 from functools import cache
+from typing import Any
 
 from transformer.figures import colors
 from transformer.figures.curves import AXIS, curve, panel_name
-from transformer.figures.maps import ABOVE
-from transformer.figures.parts import Part, share_bar
 
 _STOPS = 12
 """Stops of the scale on each side of zero."""
 _TICKS = (-1.0, -0.25, 0.0, 0.25, 1.0)
-_LEGEND = 0.4
-"""Share of a map's width that its legend takes."""
-_END = 0.93
-"""Right end of a legend, as a share of the width; half of its last label extends beyond it."""
 _BETWEEN = 0.1
 """Share of the width that lies between both panels of the curves."""
 
 
-def race_look() -> dict[str, Part]:
-    """The style of maps in a race: the legend of weights, and the cells and the legend of right minus left.
+def race_look() -> dict[str, Any]:
+    """The scale of right minus left, from -1 to 1, and its legend.
 
     Colours follow the square root of the difference, as for weights: blue where the left run has more weight,
     orange where the right run has more.
     """
-    bar = (
-        share_bar("")
-        | ABOVE
-        | {
-            "xref": "paper",
-            "x": _END,
-            "len": _LEGEND + 0.1,
-            "tickvals": [math.copysign(math.sqrt(abs(tick)), tick) for tick in _TICKS],
-            "ticktext": [f"{100 * tick:+.0f}" if tick else "0" for tick in _TICKS[:-1]] + ["+100%"],
-        }
-    )
-    ticks = [weight for weight in colors.WEIGHT_TICKS if weight not in (0.01, 0.5)]  # only a few fit
+    ticks = [((1 + math.copysign(math.sqrt(abs(tick)), tick)) / 2, tick) for tick in _TICKS]
     return {
-        "weights": {
-            "tickvals": [math.sqrt(weight) for weight in ticks],
-            "ticktext": [colors.WEIGHT_TICKS[weight] for weight in ticks],
-            "xref": "paper",
-            "x": _END,
-            "len": _LEGEND,
-        },
-        "cells": {
-            "zmin": -1.0,
-            "zmax": 1.0,
-            "colorscale": _by_root(),
-            "hovertemplate": "%{y} · looks at %{x}<br><b>%{z:+.1%}</b><extra></extra>",
-        },
-        "bar": {
-            "cmin": -1,
-            "cmax": 1,
-            "colorscale": colors.two_sided(colors.LEFT, colors.RIGHT_RUN),
-            "colorbar": bar,
+        "scale": _by_root(),
+        "legend": {
+            "stops": colors.two_sided(colors.LEFT, colors.RIGHT_RUN),
+            "ticks": [(at, f"{100 * tick:+.0f}%".replace("-", "−") if tick else "0") for at, tick in ticks],
         },
     }
 

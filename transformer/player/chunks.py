@@ -14,7 +14,6 @@ import numpy as np
 
 from transformer.axes import Axes, reading_sites, sites_of
 from transformer.figures.labels import MapAxes, map_axes, wrong_predictions
-from transformer.figures.maps import player_spec, strip_spec
 from transformer.figures.picture import escaped
 from transformer.insight.names import layer_number, shortened
 from transformer.insight.scores import gold_cells
@@ -85,33 +84,28 @@ def look_of(chunk: Chunk) -> tuple[str, bytes]:
     """The look of a chunk: all that is the same at each of its steps, with a name made from its content.
 
     Returns:
-        The name, and the look as JSON. For each kind of attention, it has the figures without their arrays,
-        the labels of both axes, and the cells of the gold alignment.
+        The name, and the look as JSON. For each kind of attention, it has the labels and titles of both axes,
+        the names of the layers, and the cells of the gold alignment.
     """
-    n_heads = next(iter(chunk.maps.values())).shape[1]
-    return _look(chunk.word, tuple(chunk.axes.items()), chunk.interventions, n_heads)
+    return _look(chunk.word, tuple(chunk.axes.items()), chunk.interventions)
 
 
 @lru_cache(maxsize=256)
-def _look(
-    word: Word, sites: tuple[tuple[str, Axes], ...], interventions: Interventions, n_heads: int
-) -> tuple[str, bytes]:
+def _look(word: Word, sites: tuple[tuple[str, Axes], ...], interventions: Interventions) -> tuple[str, bytes]:
     axes = dict(sites)
     reading = reading_sites(axes)
     kinds: dict[str, dict[str, Any]] = {}
     for kind in dict.fromkeys(one.kind for one in axes.values()):
         here = sites_of(axes, kind)
-        one = axes_of(axes[here[0]], word)
+        one, group = axes_of(axes[here[0]], word), axes[here[0]].group
         links = word.links if here[0] in reading else None
         kinds[kind] = {
-            "large": player_spec(one, bool(interventions.blocked)),
-            "strip": strip_spec(
-                one, len(here), n_heads, tuple(map(layer_number, here)) if axes[here[0]].group else ()
-            ),
             "rows": _labels(one.rows),
             "columns": _labels(one.columns),
+            "rowTitle": one.row_title,
+            "columnTitle": one.column_title,
+            "layers": [layer_number(site) if group else str(i + 1) for i, site in enumerate(here)],
             "causal": one.causal,
-            "taken": bool(interventions.blocked),
             "writes": axes[here[0]].writes,
             "gold": gold_cells(kind, word.n_read, links) if links else [],
         }

@@ -153,7 +153,7 @@ class Index:
                 ]
                 for site in frame.axes
             },
-            "colors": {"outline": colors.MIRROR},
+            "colors": colors.OF_MAPS,
         }
 
     def _describe(self, view: RunView) -> None:

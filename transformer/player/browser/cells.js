@@ -1,26 +1,27 @@
 // Keyboard access to the cells of a clickable picture: arrow keys move from cell to cell, Enter clicks the cell.
 
+import { areasOf } from "./drawing.js";
+
 const WAYS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 const HELP = "Picture: arrow keys go from cell to cell, Enter chooses one";
 
 // The heatmaps of a picture; of overlapping heatmaps, only the lowest.
-function tablesOf({ _fullData: traces = [], _fullLayout: layout }) {
-  const found = new Map();
-  for (const { type, index, xaxis, yaxis, z } of traces) {
-    if (type !== "heatmap" || found.has(xaxis + yaxis)) continue;
-    const [x, y] = [xaxis, yaxis].map((name) => layout[`${name[0]}axis${name.slice(1)}`]);
-    found.set(xaxis + yaxis, { index, z, x, y, ends: [z.length - 1, z[0].length - 1] });
+function tablesOf(host) {
+  const areas = areasOf(host), found = new Map();
+  for (const [index, { type, z, xaxis = "x", yaxis = "y" }] of (host.data ?? []).entries()) {
+    const area = areas.find(({ names }) => names[0] === xaxis && names[1] === yaxis);
+    if (type === "heatmap" && area && !found.has(area)) found.set(area, { index, z, ...area, ends: [z.length - 1, z[0].length - 1] });
   }
   return [...found.values()];
 }
 
-// The start and the length of the i-th row or column, in pixels.
-function along(axis, i) {
-  const [from, to] = [axis.l2p(i - 0.5), axis.l2p(i + 0.5)];
-  return [axis._offset + Math.min(from, to), Math.abs(to - from)];
+// The start and the length of the i-th row or column, in pixels from the start of its axis.
+function along([low, high], length, i) {
+  const [from, to] = [i - 0.5, i + 0.5].map((at) => ((at - low) / (high - low)) * length);
+  return [Math.min(from, to), Math.abs(to - from)];
 }
 
-const middle = ({ x, y }) => [y._offset + y._length / 2, x._offset + x._length / 2];
+const middle = ({ left, top, width, height }) => [top + height / 2, left + width / 2];
 const within = (i, end) => Math.max(0, Math.min(end, i));
 
 function nameOf({ tickvals = [], ticktext = [] }, i) {
@@ -85,13 +86,14 @@ export class Cells {
     if (this.frame) this.frame.hidden = !on;
     if (!on) return;
     const table = within(this.at?.table ?? 0, this.tables.length - 1);
-    const { x, y, z, ends } = this.tables[table];
+    const { x, y, z, ends, left: from, top: under, width: wide, height: high } = this.tables[table];
     const [row, column] = (this.at?.cell ?? [0, 0]).map((i, axis) => within(i, ends[axis]));
     this.at = { table, cell: [row, column] };
     this.frame ??= Object.assign(document.createElement("div"), { className: "cell-frame" });
     if (!this.frame.isConnected) host.append(this.frame);
-    const [[left, width], [top, height]] = [along(x, column), along(y, row)];
-    for (const [name, value] of Object.entries({ left, width, top, height })) this.frame.style[name] = `${value}px`;
+    const [left, width] = along(x.range, wide, column);
+    const [top, height] = along([...y.range].reverse(), high, row); // its range begins at the bottom
+    for (const [name, value] of Object.entries({ left: from + left, width, top: under + top, height })) this.frame.style[name] = `${value}px`;
     const value = z[row][column];
     const said = value === null || value === undefined || Number.isNaN(value) ? "blocked" : `${+Number(value).toPrecision(3)}`;
     host.ariaLabel = `Row ${nameOf(y, row)}, column ${nameOf(x, column)}: ${said}`;

@@ -1,9 +1,7 @@
-// The maps of a word over some steps, as packed by the server (transformer/player/chunks.py), and the tiles and
-// cells made from them.
+// The maps of a word over some steps, as packed by the server (transformer/player/chunks.py).
 
 export const ONE = 65534;
 export const BLOCKED = 65535;
-export const GAP = 1; // cells between two tiles
 
 // Split bytes into a line of JSON and a copy of the bytes after it.
 export function parted(bytes) {
@@ -49,65 +47,14 @@ export class Maps {
     return code === BLOCKED ? null : code / ONE;
   }
 
-  // The weights of one head as rows, and the cells blocked by hand (1; null elsewhere).
-  large(site, head, causal) {
+  // The weights of one head as rows.
+  weights(site, head) {
     const [, rows, columns] = this.chunk.sites[site];
-    const weights = [];
-    const taken = [];
-    for (let row = 0; row < rows; row += 1) {
-      const found = Array.from({ length: columns }, (_, column) => this.cell(site, head, row, column));
-      weights.push(found);
-      taken.push(found.map((weight, column) => (weight === null && !(causal && column > row) ? 1 : null)));
-    }
-    return { weights, taken };
-  }
-
-  // All heads of these sites as tiles: a column per site, a row per head; and blocked cells: 0 future, 1 by hand.
-  tiles(sites, causal) {
-    const [heads, rows, columns] = this.chunk.sites[sites[0]];
-    const high = heads * (rows + GAP) - GAP;
-    const wide = sites.length * (columns + GAP) - GAP;
-    const weights = Array.from({ length: high }, () => new Array(wide).fill(null));
-    const blocked = Array.from({ length: high }, () => new Array(wide).fill(null));
-    sites.forEach((site, layer) => {
-      const codes = this.chunk.codes[site];
-      let i = this.place * heads * rows * columns;
-      for (let head = 0; head < heads; head += 1) {
-        for (let row = 0; row < rows; row += 1) {
-          const y = head * (rows + GAP) + row;
-          for (let column = 0; column < columns; column += 1, i += 1) {
-            const x = layer * (columns + GAP) + column;
-            if (codes[i] !== BLOCKED) weights[y][x] = codes[i] / ONE;
-            else blocked[y][x] = causal && column > row ? 0 : 1;
-          }
-        }
-      }
-    });
-    return { weights, blocked };
-  }
-
-  // The rows among the tiles that show one row of every head.
-  rowsOf(site, row) {
-    const [heads, rows] = this.chunk.sites[site];
-    return Array.from({ length: heads }, (_, head) => head * (rows + GAP) + row);
-  }
-
-  // The rectangle of one map on the axes, alone or as a tile: [x0, x1, y0, y1].
-  box(site, layer = 0, head = 0) {
-    const [, rows, columns] = this.chunk.sites[site];
-    const [x, y] = [layer * (columns + GAP) - 0.5, head * (rows + GAP) - 0.5];
-    return [x, x + columns, y, y + rows];
+    return Array.from({ length: rows }, (_, row) => Array.from({ length: columns }, (__, column) => this.cell(site, head, row, column)));
   }
 
   isOff(site, head) {
     return this.look.off.some(([one, number]) => one === site && number === head);
-  }
-
-  // The head and the layer of the tile that contains a cell; null between tiles.
-  tileAt(site, [y, x]) {
-    const [, rows, columns] = this.chunk.sites[site];
-    const inside = y >= 0 && x >= 0 && y % (rows + GAP) < rows && x % (columns + GAP) < columns;
-    return inside ? { head: Math.floor(y / (rows + GAP)), layer: Math.floor(x / (columns + GAP)) } : null;
   }
 }
 

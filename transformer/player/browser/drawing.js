@@ -97,21 +97,28 @@ const striped = (rectangles) => rectangles.map(([x0, x1, y0, y1]) => ({
 const LEAST = 24; // minimum type size in pixels in fullscreen
 const NARROW = 240; // the width in pixels at which type has its usual size: labels need room
 
+// The menu of a picture stands in the margin above it, and is absent on touch screens, where it would stay.
 const CONFIG = {
   displaylogo: false, showSendToCloud: false, showEditInChartStudio: false, responsive: false,
-  displayModeBar: matchMedia("(hover: hover)").matches && "hover", // on touch screens it would stay over the title
-  modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
+  displayModeBar: matchMedia("(hover: hover)").matches && "hover",
+  modeBarButtonsToRemove: ["toImage", "select2d", "lasso2d", "autoScale2d"],
 };
 
-const WRITTEN = ["title.text", "yaxis2.ticktext"]; // drawn as HTML
+// The panels of a picture that is drawn: their axes, and where they stand in the picture, in pixels.
+export function areasOf(host) {
+  const origin = host.getBoundingClientRect();
+  return [...host.querySelectorAll(".nsewdrag")].map((panel) => {
+    const { x, y, width, height } = panel.getBoundingClientRect();
+    const [, across, down] = /^(x\d*)(y\d*)$/.exec(panel.dataset.subplot);
+    const axis = (name) => host.layout[`${name[0]}axis${name.slice(1)}`];
+    return { names: [across, down], x: axis(across), y: axis(down), left: x - origin.x, top: y - origin.y, width, height };
+  });
+}
 
 export class Drawing {
-  // usual: the height in pixels at which type has its usual size; pressed: called with [row, column] of a cell;
-  // keyed: called with the event of a key pressed on it
-  constructor(host, { plotly, clicked, pressed, keyed, titled, usual = 400 }) {
-    Object.assign(this, { host, plotly, clicked, pressed, titled, usual, drawn: null, token: null, lines: [] });
-    if (keyed) Object.assign(host, { tabIndex: 0, role: "group", onkeydown: keyed });
-    host.addEventListener("pointerdown", (event) => this.press(event), true);
+  // usual: the height in pixels at which type has its usual size; clicked: called with the trace and the point
+  constructor(host, { plotly, clicked, usual = 400 }) {
+    Object.assign(this, { host, plotly, clicked, usual, drawn: null, token: null, lines: [] });
     host.dataset.draws = 0;
     delete host.dataset.step; // left from another run
     this.observer = new ResizeObserver(() => this.resized());
@@ -168,15 +175,11 @@ export class Drawing {
     for (const [path, value] of Object.entries(picture.layout)) put(layout, path, value);
     const finished = dressed(thinned(enlarged(layout, scale, least), this.host, least), theme, scale, least);
     Object.assign(finished, sizeOf(this.host));
-    this.token = null;
-    this.nameFile(picture.fileName); // with a different name, Plotly would rebuild the whole picture
-    const image = { format: "png", scale: 2, filename: picture.fileName };
-    await Plotly.react(this.host, enlarged(data, scale, least), finished, { ...CONFIG, toImageButtonOptions: image });
-    if (this.closed) return;
-    this.write();
-    if (this.listening) return;
+    this.token = this.areas = null;
+    const saves = { name: "png", title: "Save as PNG", icon: Plotly.Icons.camera, click: (host) => Plotly.downloadImage(host, { format: "png", scale: 2, filename: this.asked.fileName }) };
+    await Plotly.react(this.host, enlarged(data, scale, least), finished, (this.config ??= { ...CONFIG, modeBarButtonsToAdd: [saves] }));
+    if (this.closed || this.listening) return;
     this.listening = true;
-    this.host.on("plotly_relayout", () => this.write()); // after a change of size or zoom
     this.host.on("plotly_click", ({ points: [point] }) => this.clicked?.(point.curveNumber, point.pointNumber, point));
     this.host.on("plotly_hover", ({ points: [point] }) => this.follow(Plotly, point));
     this.host.on("plotly_unhover", () => this.follow(Plotly, null));
@@ -202,65 +205,8 @@ export class Drawing {
       }
     }
     if (relaid.shapes && this.token) relaid.shapes = this.followed(relaid.shapes);
-    this.nameFile(picture.fileName);
-    for (const path of WRITTEN.filter((one) => one in relaid)) {
-      put(this.host.layout, path, relaid[path]);
-      delete relaid[path];
-    }
-    const relays = Object.keys(relaid).length > 0;
-    if (touched.length && (relays || !this.repaint(update, touched))) await Plotly.update(this.host, update, relaid, touched);
-    else if (relays) await Plotly.relayout(this.host, relaid);
-    this.write();
-  }
-
-  // Redraw only the cells of heatmaps: Plotly.restyle would also redraw axes, labels and legend, and take four times
-  // as long. Returns false if this is impossible.
-  repaint(update, touched) {
-    const { data, calcdata, _fullData: full, _fullLayout: layout } = this.host;
-    const cartesian = layout._basePlotModules?.find(({ name }) => name === "cartesian");
-    if (!cartesian || !calcdata || touched.some((trace) => full[trace]?.type !== "heatmap")) return false;
-    touched.forEach((trace, place) => {
-      for (const [attribute, values] of Object.entries(update)) {
-        data[trace][attribute] = full[trace][attribute] = values[place];
-      }
-      const [cells] = full[trace]._module.calc(this.host, full[trace]);
-      calcdata[trace] = [Object.assign(cells, { t: calcdata[trace][0].t, trace: full[trace] })];
-    });
-    // All heatmaps: Plotly removes those that are not passed, such as the blocked cells over the weights.
-    cartesian.plot(this.host, full.flatMap(({ type }, trace) => (type === "heatmap" ? [trace] : [])));
-    return true;
-  }
-
-  // Write title and marks beside the rows as HTML over the picture: Plotly redoes its layout at every change of a text.
-  // Plotly draws them too, for the downloaded picture; the style sheet hides these copies.
-  write() {
-    const { host } = this;
-    const { title: heading, yaxis2: marks } = host.layout;
-    const { _size: size, title, yaxis2: axis } = host._fullLayout;
-    const beside = host._fullData.some(({ colorbar }) => colorbar?.orientation === "h"); // the legend of weights
-    if (!this.over) {
-      this.over = host.appendChild(Object.assign(document.createElement("div"), { className: "over" }));
-      const pressed = ({ key, target }) => {
-        if ((key ?? "Enter") === "Enter" && target.closest("button")) this.titled?.();
-      };
-      // A press, not a click: the next step replaces the title.
-      Object.assign(this.over, { onpointerdown: pressed, onkeydown: pressed });
-    }
-    const rows = (marks?.ticktext ?? []).map((text, row) => {
-      const y = text && axis.d2p(row);
-      return text && y >= 0 && y <= size.h && `<span style="left:${size.l + size.w + 4}px;top:${size.t + y}px">${text}</span>`;
-    });
-    const width = beside ? 0.62 * host.clientWidth : host.clientWidth;
-    const lines = heading?.text && `<p style="font-size:${title.font.size}px;max-width:${width}px">${this.titled ? `<button type="button" title="Open this head in the picture of the model">${heading.text}</button>` : heading.text}</p>`;
-    const look = marks?.tickfont && `font-size:${marks.tickfont.size}px;color:${marks.tickfont.color}`;
-    const written = [lines, marks && `<div style="${look}">`, ...rows, marks && "</div>"].filter(Boolean).join("");
-    if (written !== this.written) this.over.innerHTML = this.written = written;
-  }
-
-  // Set the file name of the downloaded picture.
-  nameFile(fileName) {
-    const { toImageButtonOptions: image } = this.host._context ?? {};
-    if (image) image.filename = fileName;
+    if (touched.length) await Plotly.update(this.host, update, relaid, touched);
+    else if (Object.keys(relaid).length) await Plotly.relayout(this.host, relaid);
   }
 
   // In a picture of lines, pointing at a token of a row or column shows only the lines of this token.
@@ -278,43 +224,15 @@ export class Drawing {
     Plotly.relayout(this.host, { shapes: this.followed(this.host.layout.shapes) });
   }
 
-  // Detect clicks directly: Plotly forgets the hovered cell at every draw, and would miss every other click.
-  press(down) {
-    const at = this.pressed && down.button === 0 && this.cellAt(down);
-    if (!at) return;
-    const up = ({ clientX, clientY }) => {
-      if (Math.hypot(clientX - down.clientX, clientY - down.clientY) < 5) this.pressed(at);
-    };
-    window.addEventListener("pointerup", up, { once: true, capture: true });
-  }
-
-  // The cell under the pointer, as [row, column].
-  cellAt({ clientX, clientY }) {
-    const { _size: size, xaxis, yaxis } = this.host._fullLayout ?? {};
-    if (!size) return null;
-    const box = this.host.getBoundingClientRect();
-    const across = (clientX - box.left - size.l) / size.w;
-    const down = (clientY - box.top - size.t) / size.h;
-    if (across < 0 || across > 1 || down < 0 || down > 1) return null;
-    const along = ([low, high], share) => Math.round(low + share * (high - low));
-    return [along([...yaxis.range].reverse(), down), along(xaxis.range, across)];
-  }
-
   // A dotted line at a step in every panel, outside of Plotly: it moves with every frame at no cost.
   mark(step) {
     const { host } = this;
-    const { _size: size, xaxis, xaxis2 } = host._fullLayout ?? {};
-    if (!size) return;
-    [xaxis, xaxis2].forEach((axis, i) => {
-      if (!axis) return;
+    for (const [i, { x: { range: [low, high] }, left, top, width, height }] of (this.areas ??= areasOf(host)).entries()) {
       this.lines[i] ??= host.appendChild(Object.assign(document.createElement("div"), { className: "marker" }));
-      const [low, high] = axis.range;
       const share = (step - low) / (high - low);
       this.lines[i].hidden = step === null || share < 0 || share > 1;
-      Object.assign(this.lines[i].style, {
-        left: `${axis._offset + share * axis._length}px`, top: `${size.t}px`, height: `${size.h}px`,
-      });
-    });
+      Object.assign(this.lines[i].style, { left: `${left + share * width}px`, top: `${top}px`, height: `${height}px` });
+    }
     host.dataset.step = step ?? host.dataset.step;
   }
 
@@ -323,6 +241,7 @@ export class Drawing {
     this.later = setTimeout(async () => {
       if (!this.drawn || !this.host.isConnected || !this.host.clientWidth) return;
       await (await loadPlotly(this.plotly)).relayout(this.host, sizeOf(this.host));
+      this.areas = null;
       this.measure();
       if (this.drawn) await this.show(this.asked); // the type size may have changed
     }, 60);
@@ -337,7 +256,6 @@ export class Drawing {
   close() {
     this.closed = true;
     for (const line of this.lines) line?.remove();
-    this.over?.remove();
     clearTimeout(this.later);
     this.observer.disconnect();
     this.sight.disconnect();

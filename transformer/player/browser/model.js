@@ -3,7 +3,7 @@
 import { element } from "./element.js";
 import { drawLines } from "./lines.js";
 import { drawBatch, drawChanges, drawLegend, drawLens, drawLikely, drawRole } from "./numbers.js";
-import { cellOf, endOf, isShare, label, paint, paintTable, said, together } from "./picture.js";
+import { cellOf, endOf, isShare, label, paintCells, paintTable, said, together } from "./picture.js";
 
 const OPENS = 200; // ms that a box takes to open
 const LABELLED = 16; // maximum rows of a table with tokens beside them
@@ -360,12 +360,12 @@ export class Model {
     const after = this.mode === "step" && change?.maps?.[box.name];
     const at = (row, column) => (head * table.high + row) * table.wide + column;
     if (after && this.compare === "after") {
-      paint(canvas, [table.high, table.wide], pass.scales.weights, (row, column) => after[at(row, column)], pass.blocked, (row, column) => cellOf(box.of.mask, head, row, column));
+      paintCells(canvas, [table.high, table.wide], pass.scales.weights, (row, column) => after[at(row, column)], pass.blocked, (row, column) => cellOf(box.of.mask, head, row, column));
     } else if (after && this.compare === "difference") {
-      paint(canvas, [table.high, table.wide], pass.scales.scores, (row, column) => 0.5 + (after[at(row, column)] - cellOf(table, head, row, column)) / (2 * change.most));
+      paintCells(canvas, [table.high, table.wide], pass.scales.scores, (row, column) => 0.5 + (after[at(row, column)] - cellOf(table, head, row, column)) / (2 * change.most));
     } else if (this.mode === "forward" && maps?.chunk.sites[box.name]?.[1] === table.high && maps.chunk.sites[box.name][2] === table.wide) {
       const weight = (row, column) => maps.cell(box.name, head, row, column);
-      paint(canvas, [table.high, table.wide], pass.scales.weights, (row, column) => weight(row, column) ?? 0, pass.blocked,
+      paintCells(canvas, [table.high, table.wide], pass.scales.weights, (row, column) => weight(row, column) ?? 0, pass.blocked,
         (row, column) => (weight(row, column) === null ? cellOf(box.of.mask, head, row, column) || 4 : 0));
     } else paintTable(canvas, pass, box, table, head);
   }

@@ -2,6 +2,7 @@
 // are connected.
 
 import { parted } from "./chunks.js";
+import { paint } from "./painter.js";
 
 export function unpacked(bytes) {
   const [pass, body] = parted(bytes);
@@ -40,52 +41,12 @@ export function endOf(table, head) {
   return end || 1;
 }
 
-const channels = (color) => (color.startsWith("#")
-  ? [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16)) : color.match(/\d+/g).map(Number));
-const pixel = ([r, g, b]) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
-const ramps = new Map();
-
-// 256 pixels of a scale, given as stops from 0 to 1.
-function ramp(scale) {
-  const key = JSON.stringify(scale);
-  if (!ramps.has(key)) {
-    const stops = scale.map(([at, color]) => [at, channels(color)]);
-    ramps.set(key, Uint32Array.from({ length: 256 }, (_, i) => {
-      const next = Math.max(1, stops.findIndex(([at]) => at >= i / 255));
-      const [[low, from], [high, to]] = [stops[next - 1], stops[next]];
-      const share = (i / 255 - low) / (high - low);
-      return pixel(from.map((c, k) => Math.round(c + share * (to[k] - c))));
-    }));
-  }
-  return ramps.get(key);
-}
-
 const INNER = 9; // pixels of a cell that may be blocked, with room for its mark
-const MARK = pixel([28, 24, 48]);
-// Marks of blocked cells by code: a slash, a dot, both, a cross.
-const slash = (x, y) => x + y === INNER - 1;
-const dot = (x, y) => Math.hypot(x - 4, y - 4) < 1.6;
-const MARKS = [null, slash, dot, (x, y) => slash(x, y) || dot(x, y), (x, y) => x === y || slash(x, y)];
 
 // Draw cells into a canvas, which the page scales. value(row, column): 0 to 1; code(row, column): why it is blocked.
-export function paint(canvas, [high, wide], scale, value, blocked, code) {
+export function paintCells(canvas, [high, wide], scale, value, blocked, code) {
   const inner = code ? INNER : 1;
-  if (canvas.width !== wide * inner || canvas.height !== high * inner) Object.assign(canvas, { width: wide * inner, height: high * inner });
-  const context = canvas.getContext("2d");
-  const image = context.createImageData(canvas.width, canvas.height);
-  const pixels = new Uint32Array(image.data.buffer);
-  const colors = ramp(scale);
-  for (let row = 0; row < high; row += 1) {
-    for (let column = 0; column < wide; column += 1) {
-      const why = code ? code(row, column) : 0;
-      const color = why ? pixel(channels(blocked[why][0])) : colors[Math.round(255 * Math.min(1, Math.max(0, value(row, column))))];
-      for (let y = 0; y < inner; y += 1) {
-        const from = (row * inner + y) * canvas.width + column * inner;
-        for (let x = 0; x < inner; x += 1) pixels[from + x] = why && MARKS[why](x, y) ? MARK : color;
-      }
-    }
-  }
-  context.putImageData(image, 0, 0);
+  paint(canvas, [{ row: 0, column: 0, high, wide, value, code }], [inner, inner], { scale, blocked });
 }
 
 export function paintTable(canvas, pass, box, table, head) {
@@ -93,7 +54,7 @@ export function paintTable(canvas, pass, box, table, head) {
   const value = isShare(table) ? (row, column) => cellOf(table, head, row, column)
     : (row, column) => 0.5 + cellOf(table, head, row, column) / (2 * end);
   const code = table.coded && ((row, column) => codeOf(box, table, head, row, column));
-  paint(canvas, [table.high, table.wide], pass.scales[table.role], value, pass.blocked, code);
+  paintCells(canvas, [table.high, table.wide], pass.scales[table.role], value, pass.blocked, code);
 }
 
 // The number of a cell, or why there is none.

@@ -1,38 +1,48 @@
-// The maps of one step as pictures for Plotly: one large head, and all heads as tiles.
+// The maps of one step as pictures for `MapView`: one large head, and all heads side by side.
 
 import { counted } from "./control.js";
 
+export const [FUTURE, BY_HAND] = [1, 4]; // codes of blocked cells, as in transformer/axes.py
 const MAX_WRONG_TOKEN_LETTERS = 7; // maximum letters of a wrong token beside its row
 
 // The role of each head at a step, by site.
 export const rolesAt = (segment, step) => (step === segment.from ? segment.roles : segment.later);
 
+const percent = (weight) => `${(100 * weight).toFixed(1)}%`;
+
+// The table of one head for `paint`. hidden: a row that was not sent yet; frames: as in `paint`.
+function tableOf(maps, site, head, look, { row = 0, column = 0, hidden, frames }) {
+  const [, high, wide] = maps.chunk.sites[site];
+  return {
+    row, column, high, wide, frames, site, head, off: maps.isOff(site, head),
+    value: (i, j) => (i === hidden ? undefined : maps.cell(site, head, i, j)),
+    code: (i, j) => (i !== hidden && maps.cell(site, head, i, j) === null ? (look.causal && j > i ? FUTURE : BY_HAND) : 0),
+  };
+}
+
+// What a cell shows, in words.
+function saysOf({ rows, columns }, colors, { value, code }, row, column) {
+  const reason = code(row, column), weight = reason ? 0 : value(row, column);
+  if (weight === undefined) return "";
+  return reason ? `${rows[row]} may not look at ${columns[column]}<br>${colors.blocked[reason][2]}` : `${rows[row]} · looks at ${columns[column]}<br><b>${percent(weight)}</b>`;
+}
+
 // shown: data to draw, {index, maps, segment, step, kind, site, head}; hidden: a row that was not sent yet.
 export function largePicture({ index, maps, segment, step, kind, site, head, hidden }, { outline, isFullscreen, fileName, run, when = `step ${counted(step)}` }) {
-  const look = maps.look.kinds[kind];
-  const { weights, taken } = maps.large(site, head, look.causal);
-  if (hidden !== undefined) weights[hidden].fill(null);
-  const arrays = { "0.z": weights };
-  if (look.taken) arrays[`${look.causal ? 2 : 1}.z`] = taken;
+  const look = maps.look.kinds[kind], { colors } = index;
   const name = index.heads[site][head], role = rolesAt(segment, step)[site][head];
   const word = `“${maps.look.short}”`;
-  const about = run ? [name, when, role] : isFullscreen ? [when, role, index.own && word] : [when, role, word, !index.own && `seed ${index.seed}`, maps.look.fed];
-  const text = about.filter(Boolean).join(" · ");
-  const gold = outline ? look.gold : [];
+  const about = run ? [name, when, role] : [when, role, (index.own || !isFullscreen) && word, !index.own && !isFullscreen && `seed ${index.seed}`, !isFullscreen && maps.look.fed];
+  const frames = outline ? look.gold.map(([row, column]) => [row, column, 1, 1, colors.outline, 2]) : [];
+  const table = tableOf(maps, site, head, look, { hidden, frames });
   return {
-    spec: look.large,
-    arrays,
-    layout: {
-      "title.text": `<b>${run ?? name}</b>${isFullscreen && !run && !index.own ? ` · ${word}` : ""}<br><span style='font-size:${isFullscreen ? 1 : 0.8}em'>${text}</span>`,
-      "yaxis2.ticktext": look.rows.map((_, i) => (i === hidden ? "<b>?</b>" : look.writes && i in maps.wrong ? `<b>✗</b> ${short(maps.wrong[i])}` : "")),
-      shapes: gold.map(([row, column]) => ({
-        type: "rect", x0: column - 0.5, x1: column + 0.5, y0: row - 0.5, y1: row + 0.5,
-        line: { color: index.colors.outline, width: 2 },
-      })),
-    },
+    tables: [table], scale: colors.weights, blocked: colors.blocked, legend: colors.legend,
+    name: run ?? name, about: about.filter(Boolean).join(" · "), axes: `rows: ${look.rowTitle}<br>columns: ${look.columnTitle}`,
+    rows: look.rows, columns: look.columns,
+    marks: look.writes || hidden !== undefined ? look.rows.map((_, i) => (i === hidden ? "<b>?</b>" : i in maps.wrong ? `<b>✗</b> ${short(maps.wrong[i])}` : "")) : undefined,
+    says: (_, row, column) => saysOf(look, colors, table, row, column),
     step,
-    hatched: maps.isOff(site, head) ? [maps.box(site)] : [],
-    alternative: `${run ? `${run}, ` : ""}${name}, ${when}: ${strongest(weights, look)}`,
+    alternative: `${run ? `${run}, ` : ""}${name}, ${when}: ${strongest(maps.weights(site, head), look)}`,
     data: { site, head },
     fileName: `${fileName}-${maps.chunk.word}-step${step}-${site}-head${head + 1}`,
   };
@@ -64,25 +74,29 @@ export function neighbour([layer, head], key, layers, heads) {
   return [within(layer + across, layers), within(head + down, heads)];
 }
 
+const MANY_LAYERS = 4, MANY_HEADS = 6; // more are named by their numbers alone
+
 // Heads with a clear role have a frame; the head that is shown large has a thicker one.
 export function stripPicture({ index, maps, segment, step, kind, site, head, hidden }, { fileName }) {
-  const look = maps.look.kinds[kind];
-  const { sites } = index.kinds[kind];
-  const { weights, blocked } = maps.tiles(sites, look.causal);
-  if (hidden !== undefined) maps.rowsOf(sites[0], hidden).forEach((row) => weights[row].fill(null));
-  const layout = {};
-  const hatched = [];
-  for (let number = 0; number < maps.heads(sites[0]); number += 1) {
-    sites.forEach((one, layer) => {
-      const width = one === site && number === head ? 4 : segment.lit[one]?.[number] ? 2 : 0;
-      layout[`shapes[${number * sites.length + layer}].line.width`] = width;
-      if (maps.isOff(one, number)) hatched.push(maps.box(one, layer, number));
+  const look = maps.look.kinds[kind], { colors } = index, { sites } = index.kinds[kind];
+  const [heads, high, wide] = maps.chunk.sites[sites[0]];
+  const numbers = Array.from({ length: heads }, (_, number) => number);
+  const tables = numbers.flatMap((number) => sites.map((one, layer) => {
+    const width = one === site && number === head ? 4 : segment.lit[one]?.[number] ? 2 : 0;
+    return tableOf(maps, one, number, look, {
+      row: number * (high + 1), column: layer * (wide + 1), hidden, frames: width ? [[0, 0, high, wide, colors.outline, width]] : [],
     });
-  }
+  }));
   return {
+    tables, scale: colors.weights, blocked: colors.blocked,
+    layers: look.layers.map((name) => (sites.length > MANY_LAYERS ? name : `layer ${name}`)),
+    heads: numbers.map((number) => (heads > MANY_HEADS ? `${number + 1}` : `head ${number + 1}`)),
+    says: (at, row, column) => {
+      const { site: one, head: number } = tables[at];
+      return `<b>${index.heads[one][number]}</b><br>${saysOf(look, colors, tables[at], row, column)}`;
+    },
     alternative: `All heads, a column a layer and a row a head; large: ${index.heads[site][head]}. `
       + "Arrow keys choose one, Enter lets it go.",
-    spec: look.strip, arrays: { "0.z": weights, "1.z": blocked }, layout, step, hatched,
-    fileName: `${fileName}-${maps.chunk.word}-step${step}-${kind}`,
+    step, fileName: `${fileName}-${maps.chunk.word}-step${step}-${kind}`,
   };
 }

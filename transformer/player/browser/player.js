@@ -2,8 +2,9 @@
 
 import { nearest, upTo } from "./chunks.js";
 import { Control, counted } from "./control.js";
-import { Drawing, failed, loadPlotly } from "./drawing.js";
+import { Drawing, failed } from "./drawing.js";
 import { drawOverview } from "./map.js";
+import { MapView } from "./maps.js";
 import { Model } from "./model.js";
 import { largePicture, neighbour, rolesAt, stripPicture, strongestCell } from "./pictures.js";
 import { Texts } from "./texts.js";
@@ -50,9 +51,9 @@ export class Player {
       this.model.modes.hidden = !this.source.change;
     }
     if (this.whole) {
+      this.large = this.viewOf("live_map", { titled: titled && (() => this.openHead()), clicked: (_, ...cell) => this.cell?.(cell), keyed: (event) => this.enter(event) });
+      this.strip = this.viewOf("live_maps", { clicked: (table) => this.pin(table), keyed: (event) => this.walk(event) });
       const drawing = (...what) => this.drawingOf(...what);
-      this.large = drawing("live_map", { titled: titled && (() => this.openHead()), usual: 600, pressed: (cell) => this.cell?.(cell), keyed: (event) => this.enter(event) });
-      this.strip = drawing("live_maps", { pressed: (cell) => this.pin(cell), keyed: (event) => this.walk(event) });
       this.curves = drawing("live_curves", { clicked: (_trace, _point, { x }) => this.go(this.recorded(x)), usual: 260 });
       this.scores = drawing("alignment_mass", { usual: 300 });
       this.find(".st-key-alignment_mass p").innerHTML = mass;
@@ -60,9 +61,14 @@ export class Player {
     }
   }
 
+  // Create a view of maps in the figure of this name.
+  viewOf(name, hooks) {
+    this.drawings.push(new MapView(this.find(`.st-key-${name} .live-figure`), hooks));
+    return this.drawings.at(-1);
+  }
+
   // Create a drawing in the figure of this name.
   drawingOf(name, hooks) {
-    loadPlotly(this.plotly);
     this.drawings.push(new Drawing(this.find(`.st-key-${name} .live-figure`), { plotly: this.plotly, ...hooks }));
     return this.drawings.at(-1);
   }
@@ -181,17 +187,17 @@ export class Player {
     this.model?.root.scrollIntoView({ behavior: "smooth" });
   }
 
-  pin(cell) {
-    const found = this.shown?.tileAt(this.sites[0], cell);
-    if (!this.sites[found?.layer] || !(found.head < this.index.heads[this.sites[0]].length)) return;
-    const picked = [this.sites[found.layer], found.head];
+  // table: index of a small map
+  pin(table) {
+    const { site, head } = this.strip.picture.tables[table];
+    const picked = [site, head];
     const same = JSON.stringify(picked) === JSON.stringify(this.at.pinned);
     this.choose({ pinned: same ? null : picked });
   }
 
   // Enter on the large map clicks its strongest cell.
   enter({ key }) {
-    if (key === "Enter" && this.shown) this.cell?.(strongestCell(this.shown.large(...this.head()).weights));
+    if (key === "Enter" && this.shown) this.cell?.(strongestCell(this.shown.weights(...this.head())));
   }
 
   // Arrow keys on the tiles select a head.
@@ -319,10 +325,10 @@ export class Player {
       this.looks = null;
       const { hidden } = this;
       const shown = { index: this.index, maps, segment, step, kind, site, head, hidden: hidden?.kind === kind && hidden.word === word ? hidden.row : undefined };
-      await this.large.show(largePicture(shown, { outline, isFullscreen, fileName }));
+      this.large.show(largePicture(shown, { outline, isFullscreen, fileName }));
       if (!this.begun) await new Promise(requestAnimationFrame); // paint the first map before the others are drawn
       if (this.chosen) return; // a newer choice is drawn first
-      await this.strip.show(stripPicture(shown, { fileName }));
+      this.strip.show(stripPicture(shown, { fileName }));
       if (this.chosen) return;
       this.looks = looks;
     }
@@ -400,7 +406,7 @@ export class Player {
   }
 
   dress() {
-    for (const drawing of this.drawings) drawing.dress();
+    for (const drawing of this.drawings) drawing.dress?.();
   }
 
   close() {

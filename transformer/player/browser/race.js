@@ -3,12 +3,11 @@
 import { nearest, upTo } from "./chunks.js";
 import { counted } from "./control.js";
 import { element } from "./element.js";
-import { largePicture } from "./pictures.js";
+import { BY_HAND, FUTURE, largePicture } from "./pictures.js";
 import { SIDES } from "./pair.js";
 import { Player } from "./player.js";
 
 const APART = 0.1, IN_A_ROW = 5; // losses are apart if they differ by this share for this many steps
-const LEANING = -40, LEANS = 14; // angle of labels in degrees, and the pixels that this needs
 const CLEAREST = "clearest head of each";
 const SECONDS = new Intl.NumberFormat("en-US", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
 
@@ -24,9 +23,8 @@ export class Race extends Player {
 
   build() {
     const { race } = this.source;
-    this.specs = new Map();
-    this.maps = SIDES.map((side) => this.drawingOf(`race_${side}`, { usual: 600 }));
-    this.difference = this.drawingOf("race_difference", { usual: 600 });
+    this.maps = SIDES.map((side) => this.viewOf(`race_${side}`, {}));
+    this.difference = this.viewOf("race_difference", {});
     this.curves = this.drawingOf("race_curves", { clicked: (_trace, _point, { x }) => this.go(this.source.near(x)), usual: 200 });
     this.find(".race .choices").append(...["word", "kind", "race_head", "outline", "race_clock"].map((name) => this.find(`.st-key-${name}`)));
     this.heads = this.find(".st-key-race_head select");
@@ -85,11 +83,8 @@ export class Race extends Player {
     if (looks.some((one, i) => one !== this.looks?.[i])) {
       this.looks = looks;
       const { fileName } = this;
-      // In one task of the browser, so that all pictures always show the same step.
-      await Promise.all([
-        ...shown.map((one, i) => this.show(one, i, { outline, isFullscreen, when: one.when, run: this.source.names[i], fileName: `${fileName}-${SIDES[i]}` })),
-        this.subtract(shown, this.bySeconds ? `${SECONDS.format(seconds)} s` : `step ${counted(position)}`),
-      ]);
+      shown.forEach((one, i) => this.show(one, i, { outline, isFullscreen, when: one.when, run: this.source.names[i], fileName: `${fileName}-${SIDES[i]}` }));
+      this.subtract(shown, this.bySeconds ? `${SECONDS.format(seconds)} s` : `step ${counted(position)}`);
     }
     if (this.chosen) return;
     await this.drawCurves();
@@ -99,35 +94,13 @@ export class Race extends Player {
   // Draw the large map of one run.
   show(one, i, how) {
     this.absent(SIDES[i], one.maps ? "" : `“${this.at.word}” has no map of step ${counted(one.step)}.`);
-    if (!one.maps) return undefined;
-    const picture = largePicture(one, how);
-    return this.maps[i].show({ ...picture, spec: this.specOf(picture.spec, "weights", ({ data }) => {
-      Object.assign(data.at(-1).marker.colorbar, this.source.race.look.weights);
-    }) });
+    if (one.maps) this.maps[i].show(largePicture(one, how));
   }
 
   // Show in place of a picture why it is missing. why: empty if the picture is there.
   absent(name, why) {
     this.find(`.st-key-race_${name}`).dataset.none = Boolean(why);
     this.texts.set(`.st-key-race_${name} .none`, why);
-  }
-
-  // The spec of one head's picture, changed for a race; made once. In fullscreen its type is large: the legend names
-  // only the ends, and column names are slanted.
-  specOf(spec, how, change) {
-    const key = `${how}${this.isFullscreen}${spec}`;
-    if (!this.specs.has(key)) {
-      const figure = JSON.parse(spec);
-      change(figure);
-      if (this.isFullscreen) {
-        const { colorbar } = figure.data.at(-1).marker, { layout } = figure;
-        for (const name of ["tickvals", "ticktext"]) colorbar[name] = [colorbar[name][0], colorbar[name].at(-1)];
-        layout.xaxis.tickangle = LEANING;
-        layout.margin.b += LEANS;
-      }
-      this.specs.set(key, JSON.stringify(figure));
-    }
-    return this.specs.get(key);
   }
 
   // Draw right minus left, if both have the same words and axes.
@@ -138,35 +111,27 @@ export class Race extends Player {
       ? "The models have no attention of the same kind." : !same("rows") || !same("columns")
         ? `The axes differ (left: ${left?.rows.length} × ${left?.columns.length} cells, right: ${right?.rows.length} × ${right?.columns.length}), so cells cannot be compared.` : "";
     this.absent("difference", why);
-    if (why) return undefined;
+    if (why) return;
     const base = left.causal ? right : left; // a cell is blocked if both runs block it
-    const [one, other] = shown.map(({ maps, site, head }) => maps.large(site, head, base.causal).weights);
+    const [one, other] = shown.map(({ maps, site, head }) => maps.weights(site, head));
     const numbers = one.map((cells, row) => cells.map((weight, column) => {
       const there = other[row][column];
       return weight === null && there === null ? null : (there ?? 0) - (weight ?? 0);
     }));
-    const arrays = { "0.z": numbers };
-    if (base.taken) arrays[`${base.causal ? 2 : 1}.z`] = numbers.map((cells, row) => cells.map((n, column) => (n === null && !(base.causal && column > row) ? 1 : null)));
+    const { colors } = shown[0].index, { scale, legend } = this.source.race.look;
+    const percent = (n) => `${n > 0 ? "+" : n < 0 ? "−" : ""}${(100 * Math.abs(n)).toFixed(1)}%`;
     const [most, row, column] = numbers.flatMap((cells, i) => cells.map((n, j) => [n ?? 0, i, j])).reduce((a, b) => (Math.abs(b[0]) > Math.abs(a[0]) ? b : a));
     const heads = shown.map(({ index, site, head }) => index.heads[site][head]);
     const said = most === 0 ? "no difference in any cell" : `most: ${base.rows[row]} · ${base.columns[column]}: ${most > 0 ? "+" : "−"}${Math.round(100 * Math.abs(most))}%`;
-    return this.difference.show({
-      spec: this.specOf(base.large, "difference", (figure) => this.asDifference(figure)), arrays, hatched: [], step: shown[1].step, data: { most },
-      layout: { "title.text": `<b>right − left</b><br><span style='font-size:${this.isFullscreen ? 1 : 0.8}em'>${when} · ${said}</span>` },
+    const code = (i, j) => (numbers[i][j] === null ? (base.causal && j > i ? FUTURE : BY_HAND) : 0);
+    this.difference.show({
+      tables: [{ row: 0, column: 0, high: numbers.length, wide: numbers[0].length, code, value: (i, j) => (1 + numbers[i][j]) / 2 }],
+      numbers, scale, blocked: colors.blocked, legend, columns: base.columns, step: shown[1].step, data: { most },
+      name: "right − left", about: `${when} · ${said}`, axes: `<br>columns: ${base.columnTitle}`,
+      says: (_, i, j) => (code(i, j) ? `${base.rows[i]} may not look at ${base.columns[j]}` : `${base.rows[i]} · looks at ${base.columns[j]}<br><b>${percent(numbers[i][j])}</b>`),
       alternative: `Right minus left, ${heads[1]} minus ${heads[0]}, ${when}: ${said}`,
       fileName: `${this.fileName}-difference`,
     });
-  }
-
-  // Apply the colours and the legend of a difference; its rows are named beside the left map.
-  asDifference({ data, layout }) {
-    const { cells, bar } = this.source.race.look;
-    Object.assign(data[0], cells);
-    Object.assign(data.at(-1).marker, bar);
-    Object.assign(layout.margin, { l: 14, r: 4 });
-    layout.yaxis.showticklabels = false;
-    layout.xaxis.tickfont.size = Math.min(14, layout.xaxis.tickfont.size);
-    layout.xaxis.title.text = "";
   }
 
   async drawCurves() {

@@ -319,8 +319,8 @@ export class Story {
   pressed([row, column]) {
     if (this.asks) return this.reveal(column);
     const { player } = this, maps = player.shown;
-    if (maps?.large) {
-      const { rows, columns } = maps.look.kinds[player.at.kind], weight = maps.large(...player.head()).weights[row]?.[column];
+    if (maps) {
+      const { rows, columns } = maps.look.kinds[player.at.kind], weight = maps.weights(...player.head())[row]?.[column];
       this.told = `Row ${plain(rows[row])}, column ${plain(columns[column])}: ${percent(weight ?? 0)}.`;
     }
     this.does("cell");
@@ -372,7 +372,7 @@ export class Story {
   judged() {
     const { beat, player, columns } = this;
     if (!beat.hides || this.asks || !this.data.told.shown.includes(this.at) || !columns.length) return "";
-    const cells = player.shown.large(...player.head()).weights[beat.row - 1] ?? [];
+    const cells = player.shown.weights(...player.head())[beat.row - 1] ?? [];
     const [, best] = strongestCell([cells]);
     const truth = `${percent(cells[best] ?? 0)} of the weight of row ${beat.row} is on ${columns[best]}`;
     if (this.guess === undefined) return `${truth}.`;
