@@ -126,23 +126,35 @@ def test_imports_are_found_anywhere_in_a_file():
     assert len(PACKAGE) > 20
 
 
-@pytest.mark.parametrize("path", PACKAGE + APP, ids=name)
-def test_a_room_imports_only_from_the_rooms_that_are_allowed(path):
-    existing = {room(file) for file in PACKAGE}
-    reached = rooms_of(imports(path)) & (existing | set(MAY_IMPORT))
-    assert reached - {room(path)} <= MAY_IMPORT[room(path)]
+def offenders(paths, found):
+    """Return what `found` finds in each of these files, by the name of the file; others are left out."""
+    return {name(path): sorted(bad) for path in paths if (bad := set(found(path)))}
 
 
-@pytest.mark.parametrize("path", PACKAGE, ids=name)
-def test_the_package_does_not_import_the_app(path):
-    assert not {module.split(".")[0] for module in imports(path)} & {"streamlit", "app", "pages", "tests"}
+def test_a_room_imports_only_from_the_rooms_that_are_allowed():
+    existing = {room(file) for file in PACKAGE} | set(MAY_IMPORT)
+
+    def forbidden(path):
+        return (rooms_of(imports(path)) & existing) - {room(path)} - MAY_IMPORT[room(path)]
+
+    assert offenders(PACKAGE + APP, forbidden) == {}
 
 
-@pytest.mark.parametrize("path", APP, ids=name)
-def test_pages_import_neither_torch_nor_the_top_level_package(path):
-    found = imports(path)
-    assert not {module.split(".")[0] for module in found} & {"torch", "tests"}
-    assert "transformer" not in found, "its lazy names may bring torch; import from a room"
+def packages(path):
+    """Return the names of the packages that a file imports."""
+    return {module.split(".")[0] for module in imports(path)}
+
+
+def test_the_package_does_not_import_the_app():
+    assert offenders(PACKAGE, lambda path: packages(path) & {"streamlit", "app", "pages", "tests"}) == {}
+
+
+def test_pages_import_neither_torch_nor_the_top_level_package():
+    """The lazy names of the top-level package may bring torch; pages import from a room."""
+    found = offenders(
+        APP, lambda path: (packages(path) & {"torch", "tests"}) | imports(path) & {"transformer"}
+    )
+    assert found == {}
 
 
 def test_the_server_imports_only_its_routes():
@@ -150,11 +162,11 @@ def test_the_server_imports_only_its_routes():
     assert all(module.startswith("pages.stream.") for module in found)
 
 
-@pytest.mark.parametrize("path", [p for p in PACKAGE if room(p) in ("insight", "figures")], ids=name)
-def test_insight_imports_only_numpy_and_figures_only_numpy_and_plotly(path):
-    outside = {module.split(".")[0] for module in imports(path)} - {"transformer", "__future__"}
-    allowed = DRAWING if room(path) == "figures" else {"numpy"}
-    assert outside - set(sys.stdlib_module_names) <= allowed
+def test_insight_imports_only_numpy_and_figures_only_numpy_and_plotly():
+    allowed = {"insight": {"numpy"}, "figures": DRAWING}
+    ours = {"transformer", "__future__"} | set(sys.stdlib_module_names)
+    paths = [path for path in PACKAGE if room(path) in allowed]
+    assert offenders(paths, lambda path: packages(path) - ours - allowed[room(path)]) == {}
 
 
 def ready_made(source):
@@ -181,10 +193,12 @@ def test_ready_made_parts_are_found_in_a_source():
     assert ready_made("class Transformer(nn.Module): pass") == set()
 
 
-@pytest.mark.parametrize("path", [path for path in PACKAGE if room(path) != "watching"], ids=name)
-def test_no_ready_made_transformer_or_attention_is_used(path):
-    allowed = {"Transformer"} if path.name == "__init__.py" else set()  # our own, loaded lazily
-    assert ready_made(path.read_text(encoding="utf-8")) <= allowed
+def test_no_ready_made_transformer_or_attention_is_used():
+    def used(path):
+        ours = {"Transformer"} if path.name == "__init__.py" else set()  # loaded lazily
+        return ready_made(path.read_text(encoding="utf-8")) - ours
+
+    assert offenders([path for path in PACKAGE if room(path) != "watching"], used) == {}
 
 
 @pytest.mark.parametrize(

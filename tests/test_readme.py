@@ -27,28 +27,28 @@ def test_every_path_in_the_table_of_rooms_exists():
         assert (ROOT / name).exists(), name
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_the_table_of_rooms_names_every_folder(folder):
-    assert f"`{folder}`" in ROOMS
+def test_the_table_of_rooms_names_every_folder_and_every_page():
+    pages = {f"pages/{path.name}" for path in (ROOT / "pages").glob("*.py")}
+    assert {name for name in (*FOLDERS, *pages) if f"`{name}`" not in ROOMS} == set()
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "pages").glob("*.py")), ids=lambda p: p.name)
-def test_the_table_of_rooms_names_every_page(page):
-    assert f"`pages/{page.name}`" in ROOMS
-
-
-def test_the_ci_script_runs_the_test_command_of_the_readme():
+def test_the_ci_script_runs_the_two_test_commands_of_the_readme():
     install, run = re.search(r"```\n(pip install -r requirements-dev.txt) && (\S+)\n```", README).groups()
+    (in_browser,) = re.findall(r"```\n(pytest -m browser)\n```", README)
     gate = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     assert install in gate.replace("--quiet ", "")
-    assert gate.rstrip().endswith(run)
+    assert gate.splitlines()[-2:] == [run, f"HEADLIGHT_REQUIRE_BROWSER=1 {in_browser}"]
+    assert "set -euo pipefail" in gate  # either command fails the gate
 
 
-def test_slow_tests_run_only_with_the_command_in_the_readme():
+def test_browser_tests_and_slow_tests_run_only_with_their_commands_in_the_readme():
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pytest"][
         "ini_options"
     ]
-    assert settings["addopts"][-2:] == ["-m", "not slow"]  # the last -m counts: a command may override it
+    assert settings["addopts"][-2:] == [
+        "-m",
+        "not browser and not slow",
+    ]  # the last -m counts: a command may override it
     assert any(marker.startswith("slow: ") for marker in settings["markers"])
     assert "`pytest -m slow`" in README.split("## What you will see")[0]
 

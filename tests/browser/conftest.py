@@ -51,7 +51,8 @@ expect.set_options(timeout=1000 * PATIENCE)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "browser" in item.path.parts:
-            item.add_marker(pytest.mark.browser)
+            if item.get_closest_marker("slow") is None:
+                item.add_marker(pytest.mark.browser)
             if CHROMIUM is None and not REQUIRED:
                 item.add_marker(pytest.mark.skip(reason="no chromium on the PATH; install Debian's package"))
 

@@ -240,3 +240,37 @@ def test_a_blocked_cell_changes_the_after_side_only(watch):
     assert sum(w or 0 for w in after[0]) == pytest.approx(1.0, abs=2e-3)
     assert watch.plot("break_before_figure", "gd.data[0].z") == before
     expect(watch.page.locator("[data-testid=stException]")).to_have_count(0)
+
+
+def test_a_step_can_be_typed_on_every_page_with_a_timeline(watch):
+    finish(watch, f"/?steps=20{SMALL}", 20)
+    said = watch.page.locator(".st-key-time_number [role=status]")
+
+    def type_step(text, opens=lambda: watch.page.keyboard.press("g")):
+        opens()
+        watch.page.get_by_role("textbox", name="Go to step").fill(text)
+        watch.page.keyboard.press("Enter")
+
+    type_step("7", watch.page.locator(".counter").click)
+    watch.until(lambda: watch.stands_at(7) and "step=7" in watch.page.url, what="step 7")
+    assert said.is_hidden()
+    assert watch.page.evaluate("document.activeElement.className") == "counter"
+    for text, why in (
+        ("21", "Step 21 is not recorded: the steps from 0 to 20 are."),
+        ("x", "“x” is no step."),
+    ):
+        type_step(text)
+        expect(said).to_contain_text(why)
+        watch.page.keyboard.press("Escape")
+        assert said.is_hidden()
+        assert watch.stands_at(7)
+    type_step("live")
+    watch.until(lambda: watch.stands_at(20) and "step=" not in watch.page.url, what="the newest step")
+    for page in ("Ask", "Look inside", "Masks"):
+        watch.page.get_by_role("link", name=page, exact=True).click()
+        step = {"Ask": 3, "Look inside": 5, "Masks": 11}[page]
+        slider = watch.page.locator(".time-slider[data-newest='20']")
+        slider.wait_for()
+        watch.until_settled()
+        type_step(f"{step}", watch.page.locator(".bubble").click)
+        watch.until(lambda: slider.get_attribute("data-step") == str(step), what=page)  # noqa: B023

@@ -28,6 +28,7 @@ _PLAYER = _HERE.parent / "player" / "browser"
 MODULES = (
     "player.js",
     "control.js",
+    "stepbox.js",
     "texts.js",
     "pictures.js",
     "maps.js",

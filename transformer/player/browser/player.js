@@ -7,6 +7,7 @@ import { drawOverview } from "./map.js";
 import { MapView } from "./maps.js";
 import { Model } from "./model.js";
 import { largePicture, neighbour, rolesAt, stripPicture, strongestCell } from "./pictures.js";
+import { StepBox } from "./stepbox.js";
 import { Texts } from "./texts.js";
 
 const CALM = 500; // ms between two forward passes of a run that is followed, since each takes time from the training
@@ -28,6 +29,7 @@ export class Player {
       named: (step) => this.named(step),
     });
     this.listens = new AbortController();
+    this.box = new StepBox(root, { goes: (number) => this.goTo(number), range: () => this.range() }, this.listens);
     this.build({ mass, picture, titled });
     const follow = this.find(".st-key-follow");
     follow.hidden = !mayFollow;
@@ -170,6 +172,21 @@ export class Player {
     this.playing = false;
     this.find(".st-key-follow").firstChild.checked = false;
     this.choose({ step, ...(this.at.follow && { follow: false }) });
+  }
+
+  // The first and the last recorded step, as texts, and the noun for one.
+  range() {
+    const { steps = [0] } = this.index ?? {};
+    return [counted(steps[0]), counted(steps.at(-1)), "step"];
+  }
+
+  // Go to the recorded step nearest to a number, or to the newest for null. Returns why there is none, or "".
+  goTo(number) {
+    if (!this.index) return "Nothing is recorded yet. Wait until the map is drawn.";
+    const { steps } = this.index, [first, last] = this.range();
+    if (number < steps[0] || number > steps.at(-1)) return `Step ${counted(number)} is not recorded: the steps from ${first} to ${last} are.`;
+    this.go(number === null ? null : this.recorded(number));
+    return "";
   }
 
   // Select an attention in the overview: the clearest head of the model if it is there, else the first head.

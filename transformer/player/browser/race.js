@@ -47,6 +47,21 @@ export class Race extends Player {
     return `${SECONDS.format(this.source.at(position)?.seconds ?? 0)} s`;
   }
 
+  range() {
+    if (!this.bySeconds || !this.index) return super.range();
+    const { steps } = this.index;
+    return [this.named(steps[0]), this.named(steps.at(-1)), "second"];
+  }
+
+  // On the clock of seconds, the number is a time.
+  goTo(number) {
+    if (!this.bySeconds || !this.index || number === null) return super.goTo(number);
+    const [first, last] = this.range();
+    if (number > this.source.at(this.index.steps.at(-1)).seconds + 0.05) return `${SECONDS.format(number)} s is not recorded: the times from ${first} to ${last} are.`;
+    this.go(this.source.near(number));
+    return "";
+  }
+
   // The head of a run to show: the chosen head, or the clearest.
   headOf(index, step) {
     const kind = this.at.kind in index.kinds ? this.at.kind : Object.keys(index.kinds)[0];

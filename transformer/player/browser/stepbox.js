@@ -1,0 +1,57 @@
+// The box in which a step is typed. The number of the step opens it, or the key G.
+
+// The number in a text such as "1,200"; NaN if there is none.
+export const numberIn = (text) => (/^\d[\d,_ ]*(\.\d+)?$/.test(text.trim()) ? Number(text.replaceAll(/[,_ ]/g, "")) : NaN);
+
+export class StepBox {
+  // goes: called with a number, or with null for the newest step; returns why there is no such step, or ""; range: returns
+  // the first and the last number, and what they count, as texts
+  constructor(root, { goes, range }, listens) {
+    Object.assign(this, { goes, range, form: root.querySelector(".st-key-time_number"), before: null });
+    [this.input, this.said] = this.form.querySelectorAll("input, [role=status]");
+    for (const opens of root.querySelectorAll(".counter, .bubble")) opens.onclick = () => this.open();
+    this.form.onsubmit = (event) => {
+      event.preventDefault();
+      this.go();
+    };
+    this.input.onkeydown = (event) => {
+      event.stopPropagation(); // the page has shortcuts of its own
+      if (event.key === "Escape") this.close();
+    };
+    this.form.onfocusout = ({ relatedTarget }) => { if (!this.form.contains(relatedTarget)) this.form.hidden = true; };
+    document.addEventListener("keydown", (event) => {
+      const { key, target, ctrlKey, altKey, metaKey } = event;
+      const types = /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) && target.type !== "range";
+      if (key.toLowerCase() === "g" && !ctrlKey && !altKey && !metaKey && !types && root.isConnected) {
+        event.preventDefault();
+        this.open();
+      }
+    }, listens);
+  }
+
+  open() {
+    const [first, last, unit] = this.range();
+    this.before = document.activeElement;
+    this.form.hidden = false;
+    this.input.value = "";
+    this.input.ariaLabel = `Go to ${unit}`;
+    this.said.textContent = `${first} to ${last}, or “live”`;
+    this.said.className = "";
+    this.input.focus();
+  }
+
+  close() {
+    this.form.hidden = true;
+    this.before?.focus({ preventScroll: true });
+  }
+
+  go() {
+    const text = this.input.value.trim(), [first, last, unit] = this.range();
+    const newest = /^(live|newest|end)$/i.test(text), number = numberIn(text);
+    const why = newest || !Number.isNaN(number) ? this.goes(newest ? null : number) : `“${text}” is no ${unit}. Type a number from ${first} to ${last}.`;
+    if (!why) return this.close();
+    this.said.textContent = why;
+    this.said.className = "refused";
+    return this.input.select();
+  }
+}
