@@ -61,7 +61,7 @@ def test_an_own_model_is_followed_live_reviewed_exported_and_stays_when_its_proc
     watch.until(lambda: watch.plot("live_map", "weights().length") == 5)
     rows = watch.plot("live_map", "weights().map((row) => row.reduce((a, b) => a + b))")
     assert rows == pytest.approx([1] * 5, abs=1e-3)
-    page.locator(".time-slider input").focus()
+    page.locator(".time-slider > input").focus()
     page.keyboard.press("Home")
     watch.until(lambda: watch.number("live_map", "step") == 0, what="step 0")
     stood = watch.plot("live_map", "weights()[0]")
@@ -83,8 +83,8 @@ def test_an_own_model_is_followed_live_reviewed_exported_and_stays_when_its_proc
     watch.until_settled()
     page.locator(".st-key-run_remote button").click()
     watch.until(lambda: watch.state == "training", what="the training again")
-    expect(page.locator(".time-slider input")).to_have_count(1)  # the player of the previous run has gone
-    page.locator(".time-slider input").focus()
+    expect(page.locator(".time-slider > input")).to_have_count(1)  # the player of the previous run has gone
+    page.locator(".time-slider > input").focus()
     page.keyboard.press("Home")
     loop.kill()
     loop.wait(60)

@@ -189,7 +189,7 @@ def test_the_tour_is_taken_by_keyboard_alone_and_restores_the_previous_screen(to
     go_on()
     go_on()
     assert re.match(r"Step \d+: decoder", told.said)
-    does(".time-slider input", "PageDown", key="Shift+Tab")
+    does(".time-slider > input", "PageDown", key="Shift+Tab")
     go_on()
     go_on()
     told.next_is(ready=True)

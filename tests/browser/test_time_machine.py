@@ -246,9 +246,11 @@ def test_a_step_can_be_typed_on_every_page_with_a_timeline(watch):
     finish(watch, f"/?steps=20{SMALL}", 20)
     said = watch.page.locator(".st-key-time_number [role=status]")
 
+    box = watch.page.get_by_role("textbox", name="Go to step")
+
     def type_step(text, opens=lambda: watch.page.keyboard.press("g")):
-        opens()
-        watch.page.get_by_role("textbox", name="Go to step").fill(text)
+        watch.until(lambda: opens() or box.is_visible(), what="the box")
+        box.fill(text)
         watch.page.keyboard.press("Enter")
 
     type_step("7", watch.page.locator(".counter").click)

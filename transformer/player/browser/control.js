@@ -176,7 +176,7 @@ export class Control {
     const passed = moments.findLast(({ step }) => step <= shown && shown - step <= PASSING * max);
     const step = pointed?.step ?? shown;
     const said = [this.hooks.named(step), (pointed ?? passed)?.text].filter(Boolean).join(" · ");
-    if (bubble.textContent !== said) bubble.textContent = said;
+    if (bubble.textContent !== said) Object.assign(bubble, { textContent: said, title: `${said}. Type another step (G).` });
     bubble.style.setProperty("--share", step / max);
   }
 }
