@@ -52,7 +52,7 @@ def race_look() -> dict[str, Part]:
             "zmin": -1.0,
             "zmax": 1.0,
             "colorscale": _by_root(),
-            "hovertemplate": "%{y} · looks at %{x}<br><b>%{z:+.1%}</b><extra></extra>",
+            "hovertemplate": "%{y} · looks at %{x}<br><b>%{z:+.0%}</b><extra></extra>",
         },
         "bar": {
             "cmin": -1,

@@ -1,11 +1,18 @@
 // The maps of one step as pictures for Plotly: one large head, and all heads as tiles.
 
+import { upTo } from "./chunks.js";
 import { counted } from "./control.js";
 
 const MAX_WRONG_TOKEN_LETTERS = 7; // maximum letters of a wrong token beside its row
 
 // The role of each head at a step, by site.
 export const rolesAt = (segment, step) => (step === segment.from ? segment.roles : segment.later);
+
+// The head of one kind of attention that is shown large at a step: the pinned head, or the one that the index names.
+export function largeHead(index, kind, pinned, step) {
+  const [site, head] = pinned ?? [];
+  return index.kinds[kind].sites.includes(site) && head < index.heads[site].length ? pinned : upTo(index.segments, step).large[kind];
+}
 
 // shown: data to draw, {index, maps, segment, step, kind, site, head}; hidden: a row that was not sent yet.
 export function largePicture({ index, maps, segment, step, kind, site, head, hidden }, { outline, isFullscreen, fileName, run, when = `step ${counted(step)}` }) {

@@ -3,7 +3,7 @@
 import { nearest, upTo } from "./chunks.js";
 import { counted } from "./control.js";
 import { element } from "./element.js";
-import { largePicture } from "./pictures.js";
+import { largeHead, largePicture } from "./pictures.js";
 import { SIDES } from "./pair.js";
 import { Player } from "./player.js";
 
@@ -52,11 +52,8 @@ export class Race extends Player {
   // The head of a run to show: the chosen head, or the clearest.
   headOf(index, step) {
     const kind = this.at.kind in index.kinds ? this.at.kind : Object.keys(index.kinds)[0];
-    const { sites } = index.kinds[kind];
-    const [site, head] = this.at.pinned ?? [];
-    if (sites.includes(site) && head < index.heads[site].length) return { kind, site, head };
-    const { clearest } = upTo(index.segments, step);
-    return sites.includes(clearest[0]) ? { kind, site: clearest[0], head: clearest[1] } : { kind, site: sites.at(-1), head: 0 };
+    const [site, head] = largeHead(index, kind, this.at.pinned, step);
+    return { kind, site, head };
   }
 
   // The head of the left run, for the news.
