@@ -107,10 +107,12 @@ def test_content_that_appears_or_disappears_does_not_move_the_pictures(watch):
     assert stands() == before
 
 
-def test_values_show_under_the_pointer(watch):
+def test_the_value_under_the_pointer_is_rounded_as_in_the_sentences(watch):
     watch.open()
     told = watch.page.locator(".st-key-live_map .hoverlayer")
     watch.point("live_map", 2, 1, lambda: "%" in (told.text_content() or ""))
+    share = watch.plot("live_map", "gd.data[0].z[1][2]")
+    assert told.locator("tspan").last.text_content() == f"{100 * share:.0f}%"
 
 
 def test_a_library_that_fails_to_load_once_is_fetched_again(app, browser: Browser):

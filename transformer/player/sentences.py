@@ -212,9 +212,10 @@ def _looking_at_padding(frame: Frame) -> str:
         for head, share in enumerate(frame.on_padding(row, site))
     }
     site, head = max(shares, key=lambda one: shares[one])
+    link = link_to_head(site, head, full_head_name(site, head))
     return (
         f"<b>No padding mask:</b> in “{html.escape(frame.words[row].text)}”, at step {frame.step:,}, [PAD] "
         f"gets {sum(shares.values()) / len(shares):.0%} of all attention, and {shares[site, head]:.0%} of "
-        f"that of {link_to_head(site, head, full_head_name(site, head))}. What it writes depends on it, so words are filled up as in "
+        f"that of {link}. What it writes depends on it, so words are filled up as in "
         "training."
     )
