@@ -1,4 +1,4 @@
-"""One head on one screen: headline, large map, framed small map and sentences agree, on pages and in stories."""
+"""One head on one screen: headline, large map, framed small map and sentences, on pages and in stories."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def disagreements(seen):
     if attention != {"cross": ["cross"], "encoder": [], "decoder": ["self"]}[seen["kind"]]:
         found.append(f"kind: {seen['kind']}")
     for place in ("headline", "story"):
-        # All heads that turn are of cross-attention: only there does the bare name of a head mean one of them.
+        # All heads that turn are of cross-attention: the name of a head alone means one of these.
         if named := names(seen[place]):
             if named != {shown} or seen["kind"] != "cross":
                 found.append(f"{place}: {seen[place]}")
@@ -123,6 +123,7 @@ def test_every_page_shows_the_head_of_watch_after_race_and_masks_and_names_other
         if pinned is not None:
             watch.tile(*pinned)
             expect(links.first).to_be_visible()
+            watch.until(lambda: "head=decoder.0.cross.3" in watch.page.url, what="the head in the link")
         before = agreed(watch, "Watch")
         if pinned is not None:
             assert (before["site"], before["head"]) == ("decoder.0.cross", 2)
