@@ -30,7 +30,7 @@ SEEN = """() => {
     large: shapes.flatMap(({ line }, i) => (line.width > 2 ? [[i % layers, Math.floor(i / layers)]] : [])),
     clear: shapes.filter(({ line }) => line.width === 2).length,
     headline: read(".st-key-moment p"), narrator: read(".st-key-narrator p"),
-    story: read(".st-key-story .said"),
+    story: read(".st-key-story .said"), bubble: read(".time-slider .bubble"),
     beat: Number(root.dataset.beat), hint: find(".st-key-story .hint")?.textContent ?? "",
   };
 }"""
@@ -62,7 +62,7 @@ def disagreements(seen):
         found.append(f"framed: {seen['large']}")
     if attention != {"cross": ["cross"], "encoder": [], "decoder": ["self"]}[seen["kind"]]:
         found.append(f"kind: {seen['kind']}")
-    for place in ("headline", "story"):
+    for place in ("headline", "story", "bubble"):
         # All heads that turn are of cross-attention: the name of a head alone means one of these.
         if named := names(seen[place]):
             if named != {shown} or seen["kind"] != "cross":

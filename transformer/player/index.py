@@ -184,7 +184,13 @@ class Index:
             "texts": list(self._texts),
             "looks": dict(self._looks),
             "moments": [
-                {"step": one.step, "text": one.text, "said": moment_said(one)} for one in view.moments
+                {
+                    "step": one.step,
+                    "text": one.text,
+                    "said": moment_said(one),
+                    "head": None if one.site is None else [one.site, one.head],
+                }
+                for one in view.moments
             ],
             "curves": drawn(run_curves(view)),
             "mass": drawn(score_picture(view, frames[-1].aim, reading_sites(frames[-1].axes))),

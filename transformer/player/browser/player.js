@@ -407,6 +407,7 @@ export class Player {
     const steps = newest > last ? [...index.steps, newest] : index.steps;
     this.control.show({
       steps, step, live, playing: this.playing, moments: index.moments, state: now?.state ?? "recorded",
+      concerns: ({ head }) => !head || String(head) === String(this.head()),
       planned: now?.planned ?? newest, last: now ? (now.state === "training" ? now.planned : now.step) : newest,
     });
     if (this.whole) this.texts.around({ ...shown, sentence: this.sentence, head: this.head() });

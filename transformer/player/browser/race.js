@@ -209,6 +209,7 @@ export class Race extends Player {
     const trains = source.sides.some(({ now }) => now?.state === "training");
     this.control.show({
       steps: index.steps, step: position, live, playing: this.playing, moments: index.moments,
+      concerns: ({ head, side }) => !head || String(head) === String([shown[side].site, shown[side].head]),
       state: trains ? "training" : source.sides[0].now?.state ?? "recorded", planned: source.planned, last: index.steps.at(-1),
     });
   }

@@ -28,7 +28,7 @@ const TARGETS = {
 const percent = (share) => `${Math.round(100 * share)}%`;
 const clock = (ms) => `${Math.floor(ms / 60000)}:${String(Math.floor(ms / 1000) % 60).padStart(2, "0")}`;
 
-const COUNTS = ["", "One head has turned", ...["Two", "Three", "Four", "Five", "Six", "Seven", "Eight"].map((n) => `${n} heads have turned`)];
+const COUNTS = [undefined, "One head has turned", ...["Two", "Three", "Four", "Five", "Six", "Seven", "Eight"].map((n) => `${n} heads have turned`)];
 const heads = new Map(); // story's run, page and run to the head that the visitor chose there
 const guesses = new Map(); // run and beat to the guessed column; kept when Streamlit mounts the page again
 
@@ -422,13 +422,14 @@ export class Story {
     const [turned, name, site, number] = this.nows[0]?.turned ?? [];
     const head = turned && `<button type="button" data-head="${site}.${number + 1}">${name}</button>`;
     const [turnedHeads] = sides.map(([index, place]) => Object.values(upTo(index.segments, place).lit).flat().filter(Boolean).length);
-    const values = { heads: COUNTS[turnedHeads] ?? `${turnedHeads} heads have turned`, right, other, loss, "other loss": otherLoss, turned: turned && counted(turned), head };
+    const values = { heads: turnedHeads > 8 ? `${turnedHeads} heads have turned` : COUNTS[turnedHeads], right, other, loss, "other loss": otherLoss, turned: turned && counted(turned), head };
     const lacks = `${until} ${step}`.includes("turned") && !turned && hides !== "later";
     const asks = says.match(/\{[\w ]+\}/g) ?? [];
     const unknown = lacks || asks.some((one) => !values[one.slice(1, -1)]);
     if (otherwise && ended && unknown) return escaped(otherwise);
     const [now] = this.nows;
-    if (unknown && asks.length && now?.newest !== null && !ended) return `The run is at step ${counted(now?.newest ?? 0)}.`;
+    const follows = !ended || (turned && !turnedHeads); // the news come before the index
+    if (unknown && asks.length && now?.newest !== null && follows) return `The run is at step ${counted(now?.newest ?? 0)}.`;
     return says.replace(/\{([\w ]+)\}/g, (whole, name) => (name in values ? values[name] ?? "…" : whole));
   }
 
