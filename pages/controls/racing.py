@@ -14,7 +14,7 @@ from pages.runs import drafts
 from pages.runs.run_list import known_runs, labels
 from pages.settings.races import DEFAULT_RACE, RACES
 from pages.shared import ownership, selection
-from pages.shared.session import DRAFTS, request, session, take_requests
+from pages.shared.session import DRAFTS, RACE, request, session, take_requests
 from pages.shared.wording import (
     SETTING_NAMES,
     differences,
@@ -113,6 +113,9 @@ def race(left: Watched, against: str | tuple[str, Any] | RunConfig) -> None:
     except InputError as error:
         session.problem = str(error)
     else:
+        word, session.page = session.word, RACE  # from here on the selection is that of the race
+        session.word, session.pinned = word, None
+        session.kind, session.kind_chosen = None, False
         st.switch_page("race.py", query_params={})
 
 

@@ -84,7 +84,7 @@ def _file(what: str, run: Watched, on_screen: selection.OnScreen, word: str) -> 
     assert frame is not None
     kinds = view.kinds
     kind = on_screen.kind if on_screen.kind in kinds else kinds[0]
-    site, head = selection.large_head(frame, sites_of(frame.axes, kind), on_screen.pinned)
+    site, head = frame.large_head(sites_of(frame.axes, kind), on_screen.pinned)
     word = on_screen.word if on_screen.word in view.frames.words else word
     match what:
         case "export_html":

@@ -153,14 +153,7 @@ def choose_kind(name: str) -> None:
 
 def head(frame: Frame, sites: Sequence[str]) -> tuple[str, int]:
     """(site, head) that is shown large: the pinned head, or the clearest one."""
-    return large_head(frame, sites, session.pinned)
-
-
-def large_head(frame: Frame, sites: Sequence[str], kept: tuple[str, int] | None) -> tuple[str, int]:
-    """Like `head`, with `kept` as the pinned head, if this model has it; for code without a session."""
-    if kept and kept[0] in sites and 0 <= kept[1] < len(frame.head_scores[kept[0]]["entropy"]):
-        return kept
-    return frame.clearest if frame.clearest[0] in sites else (sites[-1], 0)
+    return frame.large_head(sites, session.pinned)
 
 
 def on_screen() -> OnScreen:

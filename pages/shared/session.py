@@ -19,6 +19,8 @@ from transformer.storage.own_data import OwnData
 Value = TypeVar("Value")
 LINKED = ("run", "with", "race", "clock", "step", "word", "kind", "head", "box")
 """Link parameters that name the selection."""
+RACE, MASKS = "Race", "Masks"
+"""Pages with a kind and a head of their own: a race shows two models, and Masks what a mask blocks."""
 DRAFTS = ("draft", "left_draft", "right_draft")
 """Entries that hold the ids of drafts."""
 
@@ -37,12 +39,31 @@ class Entry(Generic[Value]):
         self._name = name
 
     def __get__(self, session: Session, owner: type) -> Value:
-        if callable(self._default) and self._name not in st.session_state:
-            st.session_state[self._name] = self._default()
-        return st.session_state.get(self._name, self._default)
+        name = self._key(session)
+        if callable(self._default) and name not in st.session_state:
+            st.session_state[name] = self._default()
+        return st.session_state.get(name, self._default)
 
     def __set__(self, session: Session, value: Value) -> None:
-        st.session_state[self._name] = value
+        st.session_state[self._key(session)] = value
+
+    def _key(self, session: Session) -> str:
+        return self._name
+
+
+class OfPage(Entry[Value]):
+    """An entry of which some pages have a value of their own; the other pages share one."""
+
+    def __init__(self, default: Value | Callable[[], Value] | None = None, *pages: str) -> None:
+        """
+        Args:
+            pages: titles of the pages with their own value.
+        """
+        super().__init__(default)
+        self._pages = pages or (RACE, MASKS)
+
+    def _key(self, session: Session) -> str:
+        return f"{self._name} of {session.page}" if session.page in self._pages else self._name
 
 
 @dataclass
@@ -164,18 +185,19 @@ class Session:
     """Whether the recording is playing, so that the step changes by itself."""
     reviewed = Entry[tuple[object, Frame | None]]((None, None))
     """The run and step that were asked for, and the frame found for them."""
-    word = Entry[str | None]()
+    word = OfPage[str | None](lambda: st.session_state.get("word"), RACE)
+    """The word on the screen; a race begins with that of the other pages."""
     typed_word = Entry[tuple[str | None, str]]((None, ""))
     """(run, word) of a typed word that the thread of the run has not yet added."""
-    kind = Entry[str | None]()
+    kind = OfPage[str | None]()
     """Kind of attention."""
-    kind_chosen = Entry(False)
+    kind_chosen = OfPage(False)
     """Whether the visitor chose the kind; otherwise each page opens on its own default."""
-    pinned = Entry[tuple[str, int] | None](_head_of_link)
+    pinned = OfPage[tuple[str, int] | None](_head_of_link)
     """(site, head) that is kept large, by a click or by the link; the run may not have it."""
     outline = Entry(False)
     """Whether the cells that matter are outlined in the large map."""
-    box = Entry[Place | None](Place.of_link)
+    box = OfPage[Place | None](Place.of_link)
     """The open box of the picture of the model."""
     goes_inside = Entry(False)
     """Whether a head was clicked on another page, so that Look inside opens next."""

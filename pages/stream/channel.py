@@ -210,9 +210,9 @@ class Channel:
     def narrated(self, look: Look, step: int) -> bytes:
         """A sentence about one head and a word at the recorded step nearest to `step`."""
         frame = self.now.view.frame_at(step)
-        said = {"step": -1, "text": ""}
+        said = {"step": -1, "text": "", "look": look}
         if frame is not None and not hides_word(self.hides, look[0]):
-            said = {"step": frame.step, "text": narration(frame, *look)}
+            said |= {"step": frame.step, "text": narration(frame, *look)}
         return json.dumps(said).encode()
 
     def whole(self) -> bytes:

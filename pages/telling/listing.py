@@ -137,7 +137,7 @@ def _beat(view: RunView, word: str) -> dict[str, Any]:
     kind, kept, frame = selection.kind(view), session.pinned, selection.shown_frame(view)
     found: dict[str, Any] = {"says": "Say here what there is to see."}
     if frame is not None and word in (tracked.text for tracked in frame.words):
-        head = selection.large_head(frame, sites_of(frame.axes, kind), kept)
+        head = frame.large_head(sites_of(frame.axes, kind), kept)
         found["says"] = html.unescape(narration(frame, word, *head))[:320]
     page = session.page if session.page in (RACE, INSIDE) else "Watch"
     at = selection.step()

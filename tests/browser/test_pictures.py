@@ -111,14 +111,14 @@ def test_content_that_appears_or_disappears_does_not_move_the_pictures(watch):
     assert stands() == before
 
 
-def test_values_show_under_the_pointer(watch):
+def test_the_value_under_the_pointer_is_rounded_as_in_the_sentences(watch):
     watch.open()
     weights = watch.plot("live_map", "weights()")
     canvas = watch.page.locator(".st-key-live_map canvas")
     box = canvas.bounding_box()
     x, y = 2.5 * box["width"] / len(weights[0]), 1.5 * box["height"] / len(weights)
     canvas.hover(position={"x": x, "y": y})
-    expect(watch.page.locator(".st-key-live_map .map-bubble")).to_contain_text(f"{100 * weights[1][2]:.1f}%")
+    expect(watch.page.locator(".st-key-live_map .map-bubble")).to_contain_text(f"{100 * weights[1][2]:.0f}%")
 
 
 def test_a_library_that_fails_to_load_once_is_fetched_again(app, browser: Browser):

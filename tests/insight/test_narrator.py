@@ -96,22 +96,32 @@ def test_the_sentence_names_the_weight_the_cell_and_the_role_of_the_cell(kind, a
 def test_the_first_row_with_the_highest_weight_is_chosen():
     weights = np.full((6, 7), 0.1)
     weights[[1, 3], [4, 2]] = 0.6
-    assert narrate(weights, "cross", TGT, SRC, n_letters=N).startswith("For output 2 this head puts 60%")
+    assert narrate(weights, "cross", TGT, SRC, n_letters=N).startswith(
+        "In its strongest row, for output 2 this head puts 60%"
+    )
     weights[3, 2] = 0.7
-    assert narrate(weights, "cross", TGT, SRC, n_letters=N).startswith("For output 4 this head puts 70%")
+    assert narrate(weights, "cross", TGT, SRC, n_letters=N).startswith(
+        "In its strongest row, for output 4 this head puts 70%"
+    )
 
 
 def test_only_rows_of_letters_are_chosen():
     assert say("cross", 5, {6: 1.0}).startswith("For output 1 this head looks everywhere")  # it writes [EOS]
-    assert say("cross", 0, {5: 0.9}).startswith("For output 1 this head puts 90%")
+    assert say("cross", 0, {5: 0.9}).startswith("In its strongest row, for output 1 this head puts 90%")
     assert say("encoder", 0, {2: 1.0}).startswith("For letter 1 (“t”) this head looks everywhere")
     assert say("encoder", 6, {2: 1.0}).startswith("For letter 1 (“t”) this head looks everywhere")
-    assert say("encoder", 5, {2: 0.9}).startswith("For letter 5 (“n”) this head puts 90%")
+    assert say("encoder", 5, {2: 0.9}).startswith(
+        "In its strongest row, for letter 5 (“n”) this head puts 90%"
+    )
     assert say("decoder", 0, {0: 1.0}).startswith("After reading “n”")
-    assert say("decoder", 5, {5: 0.9}).startswith("After reading “t”, for output 6, this head puts 90%")
+    assert say("decoder", 5, {5: 0.9}).startswith(
+        "In its strongest row, after reading “t”, for output 6, this head puts 90%"
+    )
     assert say("sequence", 3, {1: 1.0}).startswith("After reading [SEP], for output 1, this head looks every")
     assert say("sequence", 11, {3: 1.0}).startswith("After reading [SEP], for output 1, this head looks ever")
-    assert say("sequence", 10, {1: 0.9}).startswith("After reading “r”, for output 5, this head puts 90%")
+    assert say("sequence", 10, {1: 0.9}).startswith(
+        "In its strongest row, after reading “r”, for output 5, this head puts 90%"
+    )
 
 
 def test_a_row_without_a_high_weight_looks_everywhere():
@@ -125,10 +135,10 @@ def test_a_row_without_a_high_weight_looks_everywhere():
 def test_an_empty_output_still_has_a_sentence():
     """The decoder may read the model's own output, which can be empty."""
     assert narrate(np.array([[1.0]]), "decoder", TGT[:1], TGT[:1], n_letters=N).startswith(
-        "After reading [SOS]"
+        "In its strongest row, after reading [SOS]"
     )
     assert narrate(np.eye(1, 7, 5), "cross", TGT[:1], SRC, n_letters=N) == (
-        "For output 1 this head puts 100% on letter 5 (“n”): the mirrored letter."
+        "In its strongest row, for output 1 this head puts 100% on letter 5 (“n”): the mirrored letter."
     )
 
 
@@ -187,17 +197,23 @@ def test_the_sentence_about_tokens_says_whether_the_token_is_aligned(kind, at, c
 
 def test_without_an_alignment_no_token_is_called_aligned():
     assert say_of_tokens("cross", 1, {2: 0.9}, links=None) == (
-        "For output 2 this head puts 90% on token 2 (“cat”)."
+        "In its strongest row, for output 2 this head puts 90% on token 2 (“cat”)."
     )
 
 
 def test_rows_of_tokens_are_counted_by_the_answer_and_not_by_the_question():
     """Row 3 of cross-attention writes [EOS]; it would write a token only in an answer of four tokens."""
     assert say_of_tokens("cross", 3, {1: 1.0}).startswith("For output 1 this head looks everywhere")
-    assert say_of_tokens("cross", 2, {1: 1.0}).startswith("For output 3 this head puts 100%")
-    assert say_of_tokens("encoder", 4, {1: 1.0}).startswith("For token 4 (“him”) this head puts 100%")
+    assert say_of_tokens("cross", 2, {1: 1.0}).startswith(
+        "In its strongest row, for output 3 this head puts 100%"
+    )
+    assert say_of_tokens("encoder", 4, {1: 1.0}).startswith(
+        "In its strongest row, for token 4 (“him”) this head puts 100%"
+    )
     assert say_of_tokens("sequence", 4, {1: 1.0}).startswith("After reading [SEP], for output 1")
-    assert say_of_tokens("sequence", 7, {1: 1.0}).startswith("After reading “chat”, for output 3")
+    assert say_of_tokens("sequence", 7, {1: 1.0}).startswith(
+        "In its strongest row, after reading “chat”, for output 3"
+    )
     assert say_of_tokens("sequence", 8, {1: 1.0}).startswith("After reading [SEP], for output 1")
 
 

@@ -126,7 +126,10 @@ def tells_every_frame(view, index):
         assert segment["right"] == words_right(frame, task), step
         assert segment["outputs"] == {tracked.text: output_row(tracked) for tracked in frame.words}, step
         assert segment["written"] == max(tracked.output_step or 0 for tracked in frame.words), step
-        assert tuple(segment["clearest"]) == frame.clearest, step
+        for kind, large in segment["large"].items():
+            of_kind = frame.axes[frame.clearest[0]].kind == kind
+            last = max(site for site, axes in frame.axes.items() if axes.kind == kind)
+            assert tuple(large) == (frame.clearest if of_kind else (last, 0)), step
         assert segment["lengths"] == by_length(frame), step
         assert segment["samples"] == samples(frame), step
         taken = frame.interventions

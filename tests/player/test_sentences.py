@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from transformer.insight.moments import Moment
 from transformer.interventions import Interventions
 from transformer.player.sentences import (
     STEP,
@@ -13,6 +14,7 @@ from transformer.player.sentences import (
     headline,
     in_line,
     looking_back,
+    moment_said,
     narration,
     status_line,
     unlearned,
@@ -35,6 +37,11 @@ def mirror(frame, step, *scores, **more):
     return replace(
         frame, step=step, measurement=replace(frame.measurement, step=step, head_scores=head_scores, **more)
     )
+
+
+def link(head, name, site=SITE):
+    """Return the name of a head, counted from 0, as a button that shows it."""
+    return f'<button type="button" data-head="{site}.{head + 1}">{name}</button>'
 
 
 @pytest.mark.parametrize(
@@ -78,11 +85,13 @@ def test_each_state_has_a_sign_of_its_own(view):
     assert len({status_line(replace(view, state=state)).split()[0] for state in states}) == len(states)
 
 
-def test_the_headline_names_the_turned_head_its_score_and_the_step(view, untrained):
+def test_the_headline_names_the_clearest_head_its_score_and_the_step_at_which_it_turned(view, untrained):
     frame = mirror(untrained, 140, 0.1, 0.83, 0.0, clearest=(SITE, 1))
-    turned = replace(view, turned_at=(120, SITE, 1))
+    both = (Moment(90, "turned", "it turned", SITE, 0), Moment(120, "turned", "it turned", SITE, 1))
+    turned = replace(view, turned_at=(90, SITE, 0), moments=both)
     said = (
-        "<b>Decoder layer 2, head 2 reads the word backwards:</b> 83% of its weight is on the mirrored letter"
+        f"<b>{link(1, 'Decoder layer 2, head 2')} reads the word backwards:</b> 83% of its weight is on the "
+        "mirrored letter"
     )
     first = "Clear since step 120"
     assert headline(turned, frame, "") == f"{said}. {first}."
@@ -90,15 +99,17 @@ def test_the_headline_names_the_turned_head_its_score_and_the_step(view, untrain
     assert headline(ended, frame, "").endswith(f"{first}. Goal reached &amp; more.")
     assert headline(turned, replace(frame, step=150), "").startswith(f"{said} (step 140).")
     assert headline(turned, frame, "", later=True).startswith(f"{said} (step 140).")  # for any later step
-    lost = mirror(untrained, 140, 0.8, 0.3, 0.0, clearest=(SITE, 0))
+    lost = mirror(untrained, 140, 0.2, 0.3, 0.0, clearest=(SITE, 1))
     assert headline(turned, lost, "").endswith("Clear at step 120, and lost since.")
+    another = mirror(untrained, 140, 0.1, 0.3, 0.8, clearest=(SITE, 2))  # as clear since before the training
+    assert headline(turned, another, "").endswith("80% of its weight is on the mirrored letter.")
 
 
 def test_without_a_clear_pattern_the_headline_gives_the_highest_score_and_the_threshold(view, untrained):
     frame = mirror(untrained, 9, 0.1, 0.27, 0.2, clearest=(SITE, 1))
     assert headline(view, frame, "") == (
-        "<b>No clear pattern.</b> The clearest head, decoder layer 2, head 2, puts 27% of its weight on "
-        "the mirrored letter; a clear pattern needs 50%."
+        f"<b>No clear pattern on average.</b> The clearest head, {link(1, 'decoder layer 2, head 2')}, puts "
+        "27% of its weight on the mirrored letter; a clear pattern needs 50%."
     )
 
 
@@ -131,7 +142,8 @@ def test_words_right_are_shown_with_the_step_of_their_evaluation(untrained):
 def test_a_past_step_is_described_by_its_clearest_head(untrained):
     frame = mirror(untrained, 1140, 0.1, 0.83, 0.0, clearest=(SITE, 1))
     said = (
-        "<b>Decoder layer 2, head 2 reads the word backwards:</b> 83% of its weight is on the mirrored letter"
+        f"<b>{link(1, 'Decoder layer 2, head 2')} reads the word backwards:</b> 83% of its weight is on the "
+        "mirrored letter"
     )
     assert looking_back(frame) == f"{said}."
     # For later steps, the sentence names the step of the measurement.
@@ -139,8 +151,8 @@ def test_a_past_step_is_described_by_its_clearest_head(untrained):
     # The framed head stays, though another has a slightly higher score.
     before = mirror(untrained, 15, 0.27, 0.28, 0.0, clearest=(SITE, 0))
     assert looking_back(replace(before, step=20)) == (
-        "<b>No clear pattern.</b> The clearest head, decoder layer 2, head 1, puts 27% of its weight on "
-        "the mirrored letter (step 15); a clear pattern needs 50%."
+        f"<b>No clear pattern on average.</b> The clearest head, {link(0, 'decoder layer 2, head 1')}, puts "
+        "27% of its weight on the mirrored letter (step 15); a clear pattern needs 50%."
     )
 
 
@@ -155,9 +167,17 @@ def test_with_masks_off_sentences_give_the_accuracy_and_the_weight_on_padding(ch
     assert f"writing by itself, the model gets {known.right:,} of {known.total:,} words" in text
     shares = [share for site in last.axes for share in last.on_padding(1, site)]
     assert f"in “cat”, at step 4, [PAD] gets {sum(shares) / len(shares):.0%} of all attention" in text
-    assert f"and {max(shares):.0%} of that of" in text
+    assert f"and {max(shares):.0%} of that of <button" in text
     of_pairs = replace(last, words=(last.words[0], replace(last.words[1], text="<b>")))
     assert "in “&lt;b&gt;”, at step 4" in without_masks(of_pairs)
+
+
+def test_the_head_that_a_moment_names_is_a_link_and_the_rest_is_escaped():
+    turned = Moment(7, "turned", "decoder layer 2, head 1 turned <anti-diagonal>", SITE, 0)
+    assert moment_said(turned) == f"{link(0, 'decoder layer 2, head 1')} turned &lt;anti-diagonal&gt;"
+    own = Moment(7, "turned", "h.3.attn, head 12: [SOS] sink", "h.3.attn", 11)
+    assert moment_said(own) == f"{link(11, 'h.3.attn, head 12', 'h.3.attn')}: [SOS] sink"
+    assert moment_said(Moment(7, "drop", "the loss of head 1 <fell>")) == "the loss of head 1 &lt;fell&gt;"
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,18 @@ def all_true(frames):
     return all(share(frame) == pytest.approx(frame.step / 1000, abs=1e-5) for frame in frames)
 
 
+def test_the_pinned_head_is_large_if_it_is_of_the_kind_else_the_clearest_else_the_last_layers_first(first):
+    (frame,) = Frames([*first, chunk(range(1))])
+    cross, own = ["decoder.0.cross"], ["decoder.0.self"]
+    assert frame.large_head(cross) == frame.clearest == ("decoder.0.cross", 4)
+    assert frame.large_head(own) == ("decoder.0.self", 0)
+    assert frame.large_head([*own, "decoder.1.self"]) == ("decoder.1.self", 0)
+    assert frame.large_head(cross, ("decoder.0.cross", 2)) == ("decoder.0.cross", 2)
+    assert frame.large_head(own, ("decoder.0.cross", 2)) == ("decoder.0.self", 0)
+    for none in (("decoder.0.cross", HEADS), ("decoder.0.cross", -1), ("decoder.7.cross", 0)):
+        assert frame.large_head(cross, none) == frame.clearest
+
+
 # In order.
 
 

@@ -154,3 +154,12 @@ def test_every_shipped_story_fits_its_models_and_its_recordings(name):
         assert found.config.with_changes(goal=None, steps=1) == story.runs[role].config.with_changes(
             goal=None, steps=1
         )
+
+
+@pytest.mark.parametrize("name", stories())
+def test_a_guess_of_what_a_head_will_do_shows_the_head_that_the_answer_names(name):
+    story = stories()[name]
+    for beat in story.beats:
+        if beat.hides == "later" and "{head}" in beat.answer:
+            found = recording(OF_STORIES[story.runs[beat.run].recording])
+            assert found.view.turned_at[1:] == beat.pinned

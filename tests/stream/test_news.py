@@ -28,6 +28,7 @@ def test_a_message_is_three_lines_and_the_newest_map_of_the_shown_word(opened, r
     assert (now["viewers"] or page.until(lambda one: one.now["viewers"]).now["viewers"]) == 1
     assert message.news is None  # the page has no index yet
     assert message.sentence["step"] == 7
+    assert message.sentence["look"] == LOOK
     assert message.sentence["text"]
     chunk, place = run.view.frames.place_of("cat", 7)
     assert message.maps == encoded(chunk, [place])

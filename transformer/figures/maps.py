@@ -42,8 +42,8 @@ LEANING = -40
 """Angle of column labels that are too wide to be horizontal, in degrees."""
 GAP = 1
 """Cells between two tiles."""
-WEIGHT_HOVER = "%{y} · looks at %{x}<br><b>%{z:.1%}</b><extra></extra>"
-"""Hover text of a weight."""
+WEIGHT_HOVER = "%{y} · looks at %{x}<br><b>%{z:.0%}</b><extra></extra>"
+"""Hover text of a weight, rounded as in the sentences about the map."""
 
 
 def large_map(

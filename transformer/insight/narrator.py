@@ -44,6 +44,7 @@ def narrate(
             answer, the columns that it needs.
         row: the row to describe; by default, the first letter row with the highest weight.
     """
+    strongest = row is None
     if row is None:
         first = first_row(kind, n_letters)
         # If the output ended at once, the decoder has read no letter: then any row can be named.
@@ -56,6 +57,8 @@ def narrate(
     opening = f"{_opening(kind, rows, row, n_letters, noun)} this head"
     if weight < EVERYWHERE:
         return f"{opening} looks everywhere: nothing gets more than {_percent(weight)}."
+    if strongest:  # said, because the headline's share is the mean over all rows
+        opening = f"In its strongest row, {opening[0].lower()}{opening[1:]}"
     said = f"{opening} puts {_percent(weight)} on {_place(kind, columns, column, n_letters, noun)}"
     if _is_special(columns[column]):
         return f"{said}: a special token."

@@ -22,7 +22,7 @@ from transformer.insight.scores import THRESHOLD
 from transformer.player.chunks import look_name, look_of, name_of
 from transformer.player.outputs import by_length, output_row, samples
 from transformer.player.pictures import listed, run_curves, score_picture
-from transformer.player.sentences import headline, looking_back, words_right
+from transformer.player.sentences import headline, looking_back, moment_said, words_right
 from transformer.recording.frame import Frame
 from transformer.recording.view import ENDED, RunView
 
@@ -184,7 +184,13 @@ class Index:
             "texts": list(self._texts),
             "looks": dict(self._looks),
             "moments": [
-                {"step": one.step, "text": one.text, "said": html.escape(one.text)} for one in view.moments
+                {
+                    "step": one.step,
+                    "text": one.text,
+                    "said": moment_said(one),
+                    "head": None if one.site is None else [one.site, one.head],
+                }
+                for one in view.moments
             ],
             "curves": drawn(run_curves(view)),
             "mass": drawn(score_picture(view, frames[-1].aim, reading_sites(frames[-1].axes))),
@@ -206,7 +212,10 @@ class Index:
                 ]
                 for site, scores in frame.scores.items()
             },
-            "clearest": list(frame.clearest),
+            "large": {
+                kind: frame.large_head(sites_of(frame.axes, kind))
+                for kind in dict.fromkeys(one.kind for one in frame.axes.values())
+            },
             "outputs": {}
             if own
             else {tracked.text: self._text(output_row(tracked)) for tracked in frame.words},

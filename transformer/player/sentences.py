@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import html
+import re
 from typing import Any
 
 from transformer.axes import is_own
+from transformer.insight.moments import Moment
 from transformer.insight.names import AIMS, examples_of, full_head_name, head_name, without_prefix
 from transformer.insight.narrator import narrate, narrate_any
 from transformer.insight.scores import THRESHOLD
@@ -82,6 +84,19 @@ def headline(view: RunView, frame: Frame, look_for: str, *, later: bool = False)
     return f"{now} {html.escape(view.reason)}" if view.reason else now
 
 
+def link_to_head(site: str, head: int, name: str) -> str:
+    """A head's name as a button that shows the head; a player that shows it writes the name alone."""
+    return f'<button type="button" data-head="{site}.{head + 1}">{html.escape(name)}</button>'
+
+
+def moment_said(moment: Moment) -> str:
+    """The event of a moment; the head that it names at its beginning is a link to that head."""
+    named = re.match(r".*?head \d+", moment.text)
+    if moment.site is None or moment.head is None or named is None:
+        return html.escape(moment.text)
+    return link_to_head(moment.site, moment.head, named[0]) + html.escape(moment.text[named.end() :])
+
+
 def _clearest(frame: Frame, later: bool) -> str:
     """A sentence about the clearest head, or that no head has a clear pattern."""
     (site, head), score, aim = frame.clearest, frame.clearest_score, AIMS[frame.aim]
@@ -89,20 +104,20 @@ def _clearest(frame: Frame, later: bool) -> str:
     when = "" if measured == frame.step and not later else f" (step {measured:,})"
     if score < THRESHOLD:
         return (
-            f"<b>No clear pattern.</b> The clearest head, {name}, puts {score:.0%} of its weight on "
-            f"{aim.target}{when}; a clear pattern needs {THRESHOLD:.0%}."
+            f"<b>No clear pattern on average.</b> The clearest head, {link_to_head(site, head, name)}, puts "
+            f"{score:.0%} of its weight on {aim.target}{when}; a clear pattern needs {THRESHOLD:.0%}."
         )
-    name = name if is_own(frame.axes) else name.capitalize()
-    return f"<b>{name} {aim.does}:</b> {score:.0%} of its weight is on {aim.target}{when}."
+    link = link_to_head(site, head, name if is_own(frame.axes) else name.capitalize())
+    return f"<b>{link} {aim.does}:</b> {score:.0%} of its weight is on {aim.target}{when}."
 
 
 def _since(view: RunView, frame: Frame) -> str:
-    """A sentence on the step at which a head first had a clear pattern; empty if none has had one."""
-    if view.turned_at is None or view.own is not None:  # an own model's first head may be another
+    """Since when the clearest head has had a clear pattern; empty if it has had none during the training."""
+    steps = [one.step for one in view.moments if (one.site, one.head) == frame.clearest]
+    if not steps or view.own is not None:  # a head of an own model may have taken a role instead
         return ""
-    step, site, head = view.turned_at
-    holds = float(frame.scores[site][head]) >= THRESHOLD
-    return f" Clear since step {step:,}." if holds else f" Clear at step {step:,}, and lost since."
+    holds = frame.clearest_score >= THRESHOLD
+    return f" Clear since step {steps[0]:,}." if holds else f" Clear at step {steps[0]:,}, and lost since."
 
 
 def unlearned(word: str) -> str:
@@ -197,9 +212,10 @@ def _looking_at_padding(frame: Frame) -> str:
         for head, share in enumerate(frame.on_padding(row, site))
     }
     site, head = max(shares, key=lambda one: shares[one])
+    link = link_to_head(site, head, full_head_name(site, head))
     return (
         f"<b>No padding mask:</b> in “{html.escape(frame.words[row].text)}”, at step {frame.step:,}, [PAD] "
         f"gets {sum(shares.values()) / len(shares):.0%} of all attention, and {shares[site, head]:.0%} of "
-        f"that of {full_head_name(site, head)}. What it writes depends on it, so words are filled up as in "
+        f"that of {link}. What it writes depends on it, so words are filled up as in "
         "training."
     )

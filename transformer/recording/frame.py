@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -210,6 +210,20 @@ class Frame:
     def best(self) -> tuple[tuple[str, int], float]:
         """(site, head) with the highest score of the task's aim, and that score."""
         return clearest_head(self.scores)
+
+    def large_head(self, sites: Sequence[str], pinned: tuple[str, int] | None = None) -> tuple[str, int]:
+        """(site, head) that is shown large for one kind of attention.
+
+        Args:
+            sites: the sites of this kind, first layer first.
+            pinned: the head that the visitor has chosen; it counts if it is one of this kind.
+
+        Returns:
+            The pinned head; else the clearest head of the model; else the first head of the last layer.
+        """
+        if pinned and pinned[0] in sites and 0 <= pinned[1] < self.n_heads(pinned[0]):
+            return pinned
+        return self.clearest if self.clearest[0] in sites else (sites[-1], 0)
 
     def role(self, site: str, head: int) -> str:
         """The badge of a head, with its score and its step; "no clear pattern" below the threshold."""

@@ -27,6 +27,12 @@ def open_(visitor, page, link):
     return visitor.__class__(link, {}, page)
 
 
+def follow(visitor, page):
+    """Follow the link to a page, which empties the address."""
+    visitor.at.query_params.clear()
+    return visitor.go(page)
+
+
 def cell_of(visitor, layer, head):
     """Return a cell of one head's tile in the figure of all heads on Ask."""
     rows, columns = visitor.run.view.frame.map(0, "decoder.0.cross").shape[1:]
@@ -103,6 +109,33 @@ def test_the_kind_of_attention_is_kept_from_page_to_page(trained):
     assert trained.go("train").player["first"]["kind"] == "decoder"
     trained.go("explore").choose(kind="encoder")  # without a click on a map, Ask does not change the kind
     assert trained.link["kind"] == "decoder"
+
+
+def test_race_and_masks_have_a_kind_and_a_head_of_their_own(trained):
+    trained.choose(word="cat", kind="encoder", pinned=["encoder.0", 2])
+    follow(trained, "masks")
+    assert (trained.player["opened"]["box"], trained.player["first"]["kind"]) == ("decoder.1.self", "decoder")
+    assert {"kind", "head"} & {*trained.link} == set()
+    assert follow(trained, "anatomy").player["opened"] is None
+    follow(trained, "race")  # opens on the kind and the head of its prepared race
+    first = trained.player["first"]
+    assert (first["word"], first["kind"], first["pinned"]) == ("playground", "decoder", ["decoder.0.self", 1])
+    trained.choose(kind="cross", pinned=["decoder.1.cross", 3])
+    assert (trained.link["kind"], trained.link["head"]) == ("cross", "decoder.1.cross.4")
+    first = follow(trained, "train").player["first"]
+    assert (first["word"], first["kind"], first["pinned"]) == ("cat", "encoder", ["encoder.0", 2])
+    assert (trained.link["kind"], trained.link["head"]) == ("encoder", "encoder.0.3")
+    assert follow(trained, "race").player["first"]["pinned"] == ["decoder.1.cross", 3]
+
+
+def test_a_new_race_begins_with_the_word_on_the_screen_and_no_chosen_head(visit):
+    visitor = follow(follow(visit(), "race"), "train").press("run_start").until("finished")
+    visitor.choose(word="kayak", kind="encoder", pinned=["encoder.0", 1]).press("race_start")
+    assert visitor.at.session_state["page"] == "Race"
+    first = visitor.player["first"]
+    assert (first["word"], first["kind"], first["pinned"]) == ("kayak", "cross", None)
+    first = follow(visitor.choose(word="cat"), "train").player["first"]
+    assert (first["word"], first["kind"], first["pinned"]) == ("kayak", "encoder", ["encoder.0", 1])
 
 
 def test_the_word_is_kept_from_page_to_page(trained):

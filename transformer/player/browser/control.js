@@ -125,8 +125,9 @@ export class Control {
     });
   }
 
-  show({ steps, planned, step, live, playing, state, moments, last }) {
-    Object.assign(this, { steps, planned, isLive: live });
+  // concerns: whether a moment concerns what is on the screen; moments of other heads are named only when pointed at
+  show({ steps, planned, step, live, playing, state, moments, last, concerns }) {
+    Object.assign(this, { steps, planned, isLive: live, concerns });
     if (!this.pressed) this.place(step);
     else this.place(this.shown);
     this.button.textContent = playing ? "❚❚" : "▶";
@@ -173,7 +174,7 @@ export class Control {
   name(pointed = this.pointed) {
     this.pointed = pointed;
     const { shown, max, moments, bubble } = this;
-    const passed = moments.findLast(({ step }) => step <= shown && shown - step <= PASSING * max);
+    const passed = moments.findLast((moment) => moment.step <= shown && shown - moment.step <= PASSING * max && this.concerns(moment));
     const step = pointed?.step ?? shown;
     const said = [this.hooks.named(step), (pointed ?? passed)?.text].filter(Boolean).join(" · ");
     if (bubble.textContent !== said) Object.assign(bubble, { textContent: said, title: `${said}. Type another step (G).` });

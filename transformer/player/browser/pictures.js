@@ -1,5 +1,6 @@
 // The maps of one step as pictures for `MapView`: one large head, and all heads side by side.
 
+import { upTo } from "./chunks.js";
 import { counted } from "./control.js";
 
 export const [FUTURE, BY_HAND] = [1, 4]; // codes of blocked cells, as in transformer/axes.py
@@ -8,7 +9,7 @@ const MAX_WRONG_TOKEN_LETTERS = 7; // maximum letters of a wrong token beside it
 // The role of each head at a step, by site.
 export const rolesAt = (segment, step) => (step === segment.from ? segment.roles : segment.later);
 
-const percent = (weight) => `${(100 * weight).toFixed(1)}%`;
+const percent = (weight) => `${Math.round(100 * weight)}%`;
 
 // The table of one head for `paint`. hidden: a row that was not sent yet; frames: as in `paint`.
 function tableOf(maps, site, head, look, { row = 0, column = 0, hidden, frames }) {
@@ -25,6 +26,12 @@ function saysOf({ rows, columns }, colors, { value, code }, row, column) {
   const reason = code(row, column), weight = reason ? 0 : value(row, column);
   if (weight === undefined) return "";
   return reason ? `${rows[row]} may not look at ${columns[column]}<br>${colors.blocked[reason][2]}` : `${rows[row]} · looks at ${columns[column]}<br><b>${percent(weight)}</b>`;
+}
+
+// The head of one kind of attention that is shown large at a step: the pinned head, or the one that the index names.
+export function largeHead(index, kind, pinned, step) {
+  const [site, head] = pinned ?? [];
+  return index.kinds[kind].sites.includes(site) && head < index.heads[site].length ? pinned : upTo(index.segments, step).large[kind];
 }
 
 // shown: data to draw, {index, maps, segment, step, kind, site, head}; hidden: a row that was not sent yet.

@@ -6,7 +6,7 @@ import { Drawing, failed } from "./drawing.js";
 import { drawOverview } from "./map.js";
 import { MapView } from "./maps.js";
 import { Model } from "./model.js";
-import { largePicture, neighbour, rolesAt, stripPicture, strongestCell } from "./pictures.js";
+import { largeHead, largePicture, neighbour, rolesAt, stripPicture, strongestCell } from "./pictures.js";
 import { StepBox } from "./stepbox.js";
 import { Texts } from "./texts.js";
 
@@ -38,6 +38,10 @@ export class Player {
     this.find(".st-key-fullscreen button").onclick = () => this.fill();
     this.scheme = matchMedia("(prefers-color-scheme: dark)");
     this.scheme.addEventListener("change", () => this.dress(), this.listens);
+    document.addEventListener("click", ({ target }) => {
+      const link = target.closest?.("button[data-head]");
+      if (link) this.showNamed(link);
+    }, this.listens);
     // Fullscreen changes type sizes and wording.
     document.addEventListener("fullscreenchange", () => this.draw(true), this.listens);
     source.begin((news) => this.hear(news));
@@ -135,13 +139,9 @@ export class Player {
     return this.index.kinds[this.at.kind].sites;
   }
 
-  // The head that is shown large: the clicked head, or the head with the clearest pattern.
+  // The head that is shown large.
   head() {
-    const [site, head] = this.at.pinned ?? [];
-    const { sites } = this;
-    if (sites.includes(site) && head < this.index.heads[site].length) return [site, head];
-    const { clearest } = this.segment(this.step());
-    return sites.includes(clearest[0]) ? clearest : [sites.at(-1), 0];
+    return largeHead(this.index, this.at.kind, this.at.pinned, this.step());
   }
 
   segment(step) {
@@ -189,11 +189,24 @@ export class Player {
     return "";
   }
 
-  // Select an attention in the overview: the clearest head of the model if it is there, else the first head.
+  // Select an attention in the overview: its head that is shown unless another is pinned, else its first head.
   pick(kind, site) {
     this.picked = true;
-    const { clearest } = this.segment(this.step());
-    this.choose({ kind, pinned: clearest[0] === site ? null : [site, 0] });
+    const [usual] = largeHead(this.index, kind, null, this.step());
+    this.choose({ kind, pinned: usual === site ? null : [site, 0] });
+  }
+
+  // Show the head that a sentence names, such as decoder.1.cross.2: large, or open in the picture of the model.
+  showNamed(link) {
+    const [, site, number] = /(.*)\.(\d+)$/.exec(link.dataset.head), head = number - 1;
+    const kind = this.index && Object.keys(this.index.kinds).find((one) => this.index.kinds[one].sites.includes(site));
+    if (!kind) return;
+    if (link.matches(":focus-visible")) this.find(".st-key-live_maps [tabindex='0']")?.focus(); // the link disappears
+    this.picked = true;
+    this.choose({ kind, pinned: [site, head] });
+    if (this.whole || !this.model) return;
+    this.model.opened({ box: site, head });
+    this.kept?.({ box: site, head });
   }
 
   // Show the large head in the picture of the model: on the page Look inside, or below.
@@ -408,7 +421,7 @@ export class Player {
     const { index, now, at } = this;
     const live = at.step === null;
     const shown = { index, now, at, step, live, maps, segment: this.segment(step) };
-    this.texts.header({ ...shown, over: this.over });
+    this.texts.header({ ...shown, over: this.over, head: this.head() });
     this.root.toggleAttribute("data-own", Boolean(index.own));
     this.root.dataset.step = step;
     if (this.whole || !this.model) drawOverview(this.map, index.kinds, this.head()[0], (kind, site) => this.pick(kind, site));
@@ -417,9 +430,10 @@ export class Player {
     const steps = newest > last ? [...index.steps, newest] : index.steps;
     this.control.show({
       steps, step, live, playing: this.playing, moments: index.moments, state: now?.state ?? "recorded",
+      concerns: ({ head }) => !head || String(head) === String(this.head()),
       planned: now?.planned ?? newest, last: now ? (now.state === "training" ? now.planned : now.step) : newest,
     });
-    if (this.whole) this.texts.around({ ...shown, sentence: this.sentence });
+    if (this.whole) this.texts.around({ ...shown, sentence: this.sentence, head: this.head() });
   }
 
   dress() {

@@ -3,7 +3,7 @@
 import { nearest, upTo } from "./chunks.js";
 import { counted } from "./control.js";
 import { element } from "./element.js";
-import { BY_HAND, FUTURE, largePicture } from "./pictures.js";
+import { BY_HAND, FUTURE, largeHead, largePicture } from "./pictures.js";
 import { SIDES } from "./pair.js";
 import { Player } from "./player.js";
 
@@ -65,11 +65,8 @@ export class Race extends Player {
   // The head of a run to show: the chosen head, or the clearest.
   headOf(index, step) {
     const kind = this.at.kind in index.kinds ? this.at.kind : Object.keys(index.kinds)[0];
-    const { sites } = index.kinds[kind];
-    const [site, head] = this.at.pinned ?? [];
-    if (sites.includes(site) && head < index.heads[site].length) return { kind, site, head };
-    const { clearest } = upTo(index.segments, step);
-    return sites.includes(clearest[0]) ? { kind, site: clearest[0], head: clearest[1] } : { kind, site: sites.at(-1), head: 0 };
+    const [site, head] = largeHead(index, kind, this.at.pinned, step);
+    return { kind, site, head };
   }
 
   // The head of the left run, for the news.
@@ -134,7 +131,7 @@ export class Race extends Player {
       return weight === null && there === null ? null : (there ?? 0) - (weight ?? 0);
     }));
     const { colors } = shown[0].index, { scale, legend } = this.source.race.look;
-    const percent = (n) => `${n > 0 ? "+" : n < 0 ? "−" : ""}${(100 * Math.abs(n)).toFixed(1)}%`;
+    const percent = (n) => `${n > 0 ? "+" : n < 0 ? "−" : ""}${Math.round(100 * Math.abs(n))}%`;
     const [most, row, column] = numbers.flatMap((cells, i) => cells.map((n, j) => [n ?? 0, i, j])).reduce((a, b) => (Math.abs(b[0]) > Math.abs(a[0]) ? b : a));
     const heads = shown.map(({ index, site, head }) => index.heads[site][head]);
     const said = most === 0 ? "no difference in any cell" : `most: ${base.rows[row]} · ${base.columns[column]}: ${most > 0 ? "+" : "−"}${Math.round(100 * Math.abs(most))}%`;
@@ -192,6 +189,7 @@ export class Race extends Player {
     const trains = source.sides.some(({ now }) => now?.state === "training");
     this.control.show({
       steps: index.steps, step: position, live, playing: this.playing, moments: index.moments,
+      concerns: ({ head, side }) => !head || String(head) === String([shown[side].site, shown[side].head]),
       state: trains ? "training" : source.sides[0].now?.state ?? "recorded", planned: source.planned, last: index.steps.at(-1),
     });
   }

@@ -10,6 +10,7 @@ import { strongestCell } from "./pictures.js";
 import { Player } from "./player.js";
 import { Race } from "./race.js";
 import { Live } from "./sources.js";
+import { escaped, withLinks } from "./texts.js";
 
 const ENDED = ["finished", "stopped", "failed", "recorded"];
 const PARTS = { Race: "race", "Look inside": "model" };
@@ -27,6 +28,8 @@ const TARGETS = {
 const percent = (share) => `${Math.round(100 * share)}%`;
 const clock = (ms) => `${Math.floor(ms / 60000)}:${String(Math.floor(ms / 1000) % 60).padStart(2, "0")}`;
 
+const COUNTS = [undefined, "One head has turned", ...["Two", "Three", "Four", "Five", "Six", "Seven", "Eight"].map((n) => `${n} heads have turned`)];
+const heads = new Map(); // story's run, page and run to the head that the visitor chose there
 const guesses = new Map(); // run and beat to the guessed column; kept when Streamlit mounts the page again
 
 export class Story {
@@ -95,6 +98,7 @@ export class Story {
     const sides = this.data.notes ? [] : [run, against].filter(Boolean).map((name) => this.source(name));
     const key = JSON.stringify([page, sides.map((side) => [side.run, side.hidden])]);
     if (key === this.opened) return;
+    this.keepHead();
     this.opened = key;
     this.listen(!sides.some((side) => side.run === this.anchor));
     const focused = this.panel.contains(document.activeElement) ? document.activeElement : null;
@@ -120,6 +124,7 @@ export class Story {
     player.cell = (point) => this.pressed(point);
     player.kept = (cell) => cell && this.does("box");
     player.first = () => this.drawn();
+    this.stood = { ...player.at, of: this.place };
     this.openBox();
   }
 
@@ -138,10 +143,27 @@ export class Story {
     this.speakerSource?.begin(({ now }) => now && this.hear(now));
   }
 
-  // The selection of the beat, as a player expects it.
+  // The place of the beat: what is chosen here is kept for later beats of the same place.
+  get place() {
+    return JSON.stringify([this.anchor, this.beat.page, this.beat.run]);
+  }
+
+  // Keep the head that the visitor has chosen or let go since the beat began.
+  keepHead() {
+    const { player, stood } = this;
+    if (player && stood && String(player.at.pinned) !== String(stood.pinned)) heads.set(stood.of, player.at.pinned);
+  }
+
+  // Whether the beat shows the step at which a head has just turned.
+  get showsTurning() {
+    const { step, hides, page } = this.beat;
+    return page !== "Race" && (step === "turned" || (hides === "later" && !this.asks));
+  }
+
+  // The selection of the beat, as a player expects it: the head that the beat names, or the head that the visitor chose.
   look() {
-    const { word, kind, run, step, page } = this.beat, turned = this.nows[0]?.turned;
-    const pinned = this.beat.pinned ?? (step === "turned" && turned && page !== "Race" ? turned.slice(2) : null);
+    const { word, kind, run } = this.beat, turned = this.nows[0]?.turned;
+    const pinned = this.beat.pinned ?? (this.showsTurning && turned ? turned.slice(2) : heads.get(this.place) ?? null);
     const asked = word || this.data.beats.find((one) => one.run === run && one.word)?.word;
     return { word: asked ?? null, kind: kind ?? null, pinned, step: this.stepOf(), follow: false, outline: false };
   }
@@ -157,6 +179,7 @@ export class Story {
 
   show(at, quiet = false) {
     if (!quiet && !this.data.tells) this.follows = false;
+    this.keepHead();
     this.at = Math.max(0, Math.min(this.data.beats.length - 1, at));
     this.told = undefined;
     this.open();
@@ -168,7 +191,7 @@ export class Story {
       player.choose(player.index?.words.includes(word) ? { word, ...look } : look);
       this.openBox();
     }
-    this.stood = player && { ...player.at };
+    this.stood = player && { ...player.at, of: this.place };
     this.write();
     if (!quiet) this.tell();
   }
@@ -218,8 +241,9 @@ export class Story {
     }
     const step = this.stepOf(), { player } = this;
     if (player.index && step !== null && player.at.step === null && this.stood?.step === null && !player.playing) {
+      this.keepHead();
       player.choose({ step, pinned: this.look().pinned });
-      this.stood = { ...player.at };
+      this.stood = { ...player.at, of: this.place };
     }
     this.write();
   }
@@ -362,6 +386,12 @@ export class Story {
     this.write();
   }
 
+  // The large head, once it is known.
+  get largeHead() {
+    const { player } = this;
+    return player?.index && player.at.kind in player.index.kinds ? player.head() : undefined;
+  }
+
   // The column names of the row to be guessed.
   get columns() {
     const { player, beat } = this;
@@ -374,29 +404,32 @@ export class Story {
     if (!beat.hides || this.asks || !this.data.told.shown.includes(this.at) || !columns.length) return "";
     const cells = player.shown.weights(...player.head())[beat.row - 1] ?? [];
     const [, best] = strongestCell([cells]);
-    const truth = `${percent(cells[best] ?? 0)} of the weight of row ${beat.row} is on ${columns[best]}`;
+    const truth = `${percent(cells[best] ?? 0)} of the weight of row ${beat.row} is on ${escaped(columns[best])}`;
     if (this.guess === undefined) return `${truth}.`;
     if (this.guess === best) return `Right: ${truth}.`;
-    return `You pointed at ${columns[this.guess]}, which has ${percent(cells[this.guess] ?? 0)}; ${truth}.`;
+    return `You pointed at ${escaped(columns[this.guess])}, which has ${percent(cells[this.guess] ?? 0)}; ${truth}.`;
   }
 
-  // The sentence with this run's numbers; `otherwise` if the run has ended without showing it.
+  // The sentence, as HTML, with this run's numbers; `otherwise` if the run has ended without showing it.
   sentence() {
     const { says: asked, otherwise, answer, until, step, hides } = this.beat;
-    const says = hides && !this.asks && answer ? answer : asked;
+    const says = escaped(hides && !this.asks && answer ? answer : asked);
     const ended = this.nows.length > 0 && this.nows.every(({ state }) => ENDED.includes(state));
     const { player } = this, at = player?.index ? player.step() : null;
     const sides = at === null ? [] : player.source.sides?.map(({ source }, i) => [source.index, player.source.at(at).steps[i]]) ?? [[player.index, at]];
     const [right, other] = sides.map(([index, place]) => upTo(index.segments, place).counted).map(([found, of]) => `${counted(found)} of ${counted(of)}`);
     const [loss, otherLoss] = sides.map(([index, place]) => index.losses[nearest(index.steps, place)]?.toFixed(3));
-    const [turned, head] = this.nows[0]?.turned ?? [];
-    const values = { right, other, loss, "other loss": otherLoss, turned: turned && counted(turned), head };
+    const [turned, name, site, number] = this.nows[0]?.turned ?? [];
+    const head = turned && `<button type="button" data-head="${site}.${number + 1}">${name}</button>`;
+    const [turnedHeads] = sides.map(([index, place]) => Object.values(upTo(index.segments, place).lit).flat().filter(Boolean).length);
+    const values = { heads: turnedHeads > 8 ? `${turnedHeads} heads have turned` : COUNTS[turnedHeads], right, other, loss, "other loss": otherLoss, turned: turned && counted(turned), head };
     const lacks = `${until} ${step}`.includes("turned") && !turned && hides !== "later";
     const asks = says.match(/\{[\w ]+\}/g) ?? [];
     const unknown = lacks || asks.some((one) => !values[one.slice(1, -1)]);
-    if (otherwise && ended && unknown) return otherwise;
+    if (otherwise && ended && unknown) return escaped(otherwise);
     const [now] = this.nows;
-    if (unknown && asks.length && now?.newest !== null && !ended) return `The run is at step ${counted(now?.newest ?? 0)}.`;
+    const follows = !ended || (turned && !turnedHeads); // the news come before the index
+    if (unknown && asks.length && now?.newest !== null && follows) return `The run is at step ${counted(now?.newest ?? 0)}.`;
     return says.replace(/\{([\w ]+)\}/g, (whole, name) => (name in values ? values[name] ?? "…" : whole));
   }
 
@@ -405,13 +438,13 @@ export class Story {
     const talks = data.kind === "talk", { asks } = this;
     const there = data.notes || this.there(), done = talks || this.done();
     const stands = this.player && [beat.run, beat.against].some((name) => name && this.source(name) === data.runs[name].recording);
-    const said = data.notes ? beat.says : [this.sentence(), this.judged()].filter(Boolean).join(" ");
+    const said = data.notes ? escaped(beat.says) : withLinks([this.sentence(), this.judged()].filter(Boolean).join(" "), this.largeHead);
     const lacks = !there && this.replaceableRuns.length > 0;
     const waits = there ? "" : talks && lacks ? "Waiting for the run; Space plays the recording." : "Waiting for the run.";
     const begins = talks && !data.notes && !this.filled ? "Space fills the screen and goes on; Escape ends." : "";
     const guess = !asks ? "" : data.tells ? `Your guess? Choose a column${talks ? "; Space shows the answer" : ""}.` : this.guess === undefined ? "Your guess? Choose a column." : "The speaker shows the answer.";
     const hint = [`${this.at + 1} / ${data.beats.length}`, stands && "recorded", this.follows ? "" : "You go your own way.", data.problem, guess || waits || (done ? this.told ?? begins : DOES[beat.until])];
-    set(this.said, said);
+    if (this.said.said !== said) this.said.innerHTML = this.said.said = said;
     set(this.hint, hint.filter(Boolean).join(" · "));
     this.root.dataset.beat = this.at;
     this.root.dataset.recorded = Boolean(stands);

@@ -29,16 +29,17 @@ export class Texts {
   // Texts that need no index yet.
   early(now) {
     this.set(".st-key-run_status p", now.status.replace("{step}", counted(now.step)));
-    this.set(".st-key-moment p", now.headline[0]);
+    this.set(".st-key-moment p", withLinks(now.headline[0]));
   }
 
-  // Write the header of the player. over: a sentence that replaces the usual one.
-  header({ index, now, segment, step, live, over }) {
+  // Write the header of the player. over: a sentence that replaces the usual one; head: the large head.
+  header({ index, now, segment, step, live, over, head }) {
     if (now) {
       const runs = live && now.state === "training" ? step : now.step;
       this.set(".st-key-run_status p", now.status.replace("{step}", counted(runs)));
     }
-    this.set(".st-key-moment p", over ?? (live && now ? headline(now, segment, step) : lookingBack(index, segment, step)));
+    const said = over ?? (live && now ? headline(now, segment, step) : lookingBack(index, segment, step));
+    this.set(".st-key-moment p", withLinks(said, head));
     const place = nearest(index.steps, step);
     const loss = index.steps[place] === step ? index.losses[place] : null;
     const known = loss ?? (now?.at === step ? now.loss : null);
@@ -47,14 +48,14 @@ export class Texts {
     this.set(".st-key-words_right", index.texts[segment.right]);
   }
 
-  // Write the texts around the maps. sentence: about the selected head, if any.
-  around({ index, at, segment, step, live, maps, sentence }) {
+  // Write the texts around the maps. sentence: the newest about a head, which may be another than the large head.
+  around({ index, at, segment, step, live, maps, sentence, head }) {
     this.choices(index, at);
     const notes = [segment.taken && `At this step: ${segment.taken}`];
     if (!maps) notes.unshift(`“${escaped(at.word)}” has no map of step ${counted(step)}.`);
     this.set(".note", notes.filter(Boolean).join(" · "));
     this.outputs(index, at, segment, step);
-    const told = sentence?.text && (live || sentence.step === step);
+    const told = sentence?.text && (live || sentence.step === step) && String(sentence.look) === String([at.word, ...head]);
     const of = told && sentence.step !== step ? ` (step ${counted(sentence.step)})` : "";
     this.set(".st-key-narrator p", told ? sentence.text + of : "");
     const look = maps?.look;
@@ -115,6 +116,16 @@ function lookingBack(index, segment, step) {
   ].join(" ");
 }
 
-function escaped(text) {
+export function escaped(text) {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
+}
+
+// A sentence in which the name of the large head, `head`, is plain text instead of a link to it. A layer of a decoder
+// may have two attentions: a name says which one is meant if the large head is of the other.
+export function withLinks(said, head) {
+  return said.replace(/<button type="button" data-head="([^"]*)\.(\d+)">(.*?)<\/button>/g, (link, site, number, name) => {
+    if (!head || (site === head[0] && Number(number) === head[1] + 1)) return name;
+    const attention = /^decoder\.\d+\.(cross|self)$/.exec(site)?.[1];
+    return head[0].endsWith(`.${attention}`) || !attention ? link : link.replace("</button>", ` (${attention}-attention)</button>`);
+  });
 }

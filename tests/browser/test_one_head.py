@@ -1,0 +1,191 @@
+"""One head on one screen: headline, large map, framed small map and sentences, on pages and in stories."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import CALM, finish, trained
+from tests.browser.test_stories import DRAWN, telling
+from tests.serving import start_server
+
+SEEN = """() => {
+  const root = document.querySelector(".headlight-player");
+  const find = (selector) => root.querySelector(selector);
+  const visible = (one) => Boolean(one?.checkVisibility());
+  const read = (selector) => {
+    const copy = find(selector)?.cloneNode(true);
+    copy?.querySelectorAll("button[data-head]").forEach((link) => link.remove());
+    return visible(find(selector)) ? copy.textContent : "";
+  };
+  const large = find(".st-key-live_map .live-figure"), strip = find(".st-key-live_maps .live-figure");
+  const framed = strip?.picture?.tables.find(({ frames }) => frames[0]?.[5] > 2);
+  return {
+    maps: visible(large), kind: find(".st-key-kind [aria-pressed=true]")?.dataset.value,
+    word: find(".st-key-word [aria-pressed=true]")?.dataset.value,
+    title: large?.querySelector(".map-name")?.textContent ?? "", site: large?.dataset.site, head: Number(large?.dataset.head),
+    weights: large?.data?.[0].z ?? [],
+    large: shapes.flatMap(({ line }, i) => (line.width > 2 ? [[i % layers, Math.floor(i / layers)]] : [])),
+    clear: shapes.filter(({ line }) => line.width === 2).length,
+    headline: read(".st-key-moment p"), narrator: read(".st-key-narrator p"),
+    story: read(".st-key-story .said"), bubble: read(".time-slider .bubble"),
+    beat: Number(root.dataset.beat), hint: find(".st-key-story .hint")?.textContent ?? "",
+  };
+}"""
+"""What the panels of the player show and say, without links to other heads, all read at once."""
+ON = """() => ["recording", "next", "skip"]
+  .map((name) => `.st-key-story_${name}:not([hidden]) button:not([aria-disabled=true])`)
+  .map((selector) => document.querySelector(selector)).find(Boolean).click()"""
+"""Goes on in a story, by the first of its buttons that is ready."""
+NAME = re.compile(r"(encoder|decoder) (?:layer )?(\d+)(?:,| ·) head (\d+)", re.IGNORECASE)
+STRONGEST = re.compile(r"output (\d+),? this head puts (\d+)% on letter (\d+)")
+NUMBERS = ("", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight")
+
+
+def names(text):
+    """Return the heads that a text names, as (stack, layer, head), counted from 1."""
+    return {(stack.lower(), int(layer), int(head)) for stack, layer, head in NAME.findall(text)}
+
+
+def disagreements(seen):
+    """Return what on the screen speaks of another head than the one that is large, without a link to it."""
+    if not seen["maps"] or not seen["weights"]:
+        return []
+    stack, layer, *attention = seen["site"].split(".")
+    shown = stack, int(layer) + 1, seen["head"] + 1
+    found = []
+    if names(seen["title"]) != {shown}:
+        found.append(f"title: {seen['title']}")
+    if seen["large"] != [[int(layer), seen["head"]]]:
+        found.append(f"framed: {seen['large']}")
+    if attention != {"cross": ["cross"], "encoder": [], "decoder": ["self"]}[seen["kind"]]:
+        found.append(f"kind: {seen['kind']}")
+    for place in ("headline", "story", "bubble"):
+        # All heads that turn are of cross-attention: the name of a head alone means one of these.
+        if named := names(seen[place]):
+            if named != {shown} or seen["kind"] != "cross":
+                found.append(f"{place}: {seen[place]}")
+    if said := STRONGEST.search(seen["narrator"]):
+        row, share, column = map(int, said.groups())
+        if f"{100 * (seen['weights'][row - 1][column] or 0):.0f}" != str(share):
+            found.append(f"narrator: {said[0]}")
+    if said := re.match(r"(\w+) heads? (?:has|have|turns?)", seen["story"]):
+        n_clear = seen["clear"] + ("no clear pattern" not in seen["title"])
+        if NUMBERS.index(said[1]) != n_clear:
+            found.append(f"story: {said[0]}, but {n_clear} have a frame")
+    return [f"{one}; large: {seen['site']}, head {seen['head'] + 1}" for one in found]
+
+
+def agreed(watch, where):
+    """Return what is shown, as soon as all of it agrees: the panels are not redrawn at the same moment."""
+    looks = []
+
+    def agree():
+        looks.append(watch.page.evaluate(SEEN))
+        return disagreements(looks[-1]) == []
+
+    try:
+        watch.until(agree, 8)
+    except AssertionError:
+        raise AssertionError(f"{where}: {disagreements(looks[-1])}") from None
+    return looks[-1]
+
+
+def follow(watch, page, picture):
+    """Follow the link to a page."""
+    watch.page.get_by_role("link", name=page, exact=True).first.click()
+    watch.drawn(picture)
+    watch.until_settled()
+
+
+def selection(seen):
+    return {name: seen[name] for name in ("word", "kind", "site", "head")}
+
+
+def asked_head(watch):
+    """Return the head of the large map on Ask, whose frame among the small maps must be the same."""
+    ((stack, layer, head),) = names(watch.plot("explore_map_figure", "gd.layout.title.text"))
+    framed = watch.plot("explore_strip_figure", "gd.layout.shapes.findIndex(({line}) => line.width > 2)")
+    n_layers = watch.plot("explore_strip_figure", "new Set(gd.layout.shapes.map(({x0}) => x0)).size")
+    assert (framed % n_layers, framed // n_layers) == (layer - 1, head - 1)
+    return stack, layer, head
+
+
+def test_every_page_shows_the_head_of_watch_after_race_and_masks_and_names_others_as_links(watch):
+    watch.page.emulate_media(reduced_motion="reduce")
+    finish(watch, "/?steps=150&goal=none", 150)
+    clearest = agreed(watch, "Watch")
+    assert watch.page.locator(".st-key-moment button[data-head]").count() == 0
+    links = watch.page.locator(".st-key-moment button[data-head]")
+    for pinned in (None, (0, 2)):
+        if pinned is not None:
+            watch.tile(*pinned)
+            expect(links.first).to_be_visible()
+            watch.until(lambda: "head=decoder.0.cross.3" in watch.page.url, what="the head in the link")
+        before = agreed(watch, "Watch")
+        if pinned is not None:
+            assert (before["site"], before["head"]) == ("decoder.0.cross", 2)
+        for page, picture in (("Race", "race_left"), ("Masks", "model_picture")):
+            follow(watch, page, picture)
+            follow(watch, "Watch", "live_map")
+            assert selection(agreed(watch, f"Watch after {page}")) == selection(before), page
+        follow(watch, "Ask", "explore_map_figure")
+        assert {asked_head(watch)} == names(before["title"])
+        expect(watch.page.get_by_role("radio", name="Cross", exact=True)).to_be_checked()
+        follow(watch, "Look inside", "model_picture")
+        assert watch.page.locator(".st-key-model_picture section.open").count() == 0
+        follow(watch, "Watch", "live_map")
+    watch.choose("kind", "decoder")
+    expect(links.first).to_contain_text("(cross-attention)")
+    agreed(watch, "the decoder's self-attention")
+    links.first.click()
+    expect(links).to_have_count(0)
+    assert selection(agreed(watch, "the head of the link")) == selection(clearest)
+
+
+@pytest.fixture(scope="module")
+def teller(browser):
+    """A page of a server whose only training thread is in use: stories play their recordings."""
+    server, address = start_server(HEADLIGHT_TRAINING="1")
+    trained(address, CALM.removeprefix("/?"), "training")
+    page = telling(browser, address)
+    yield page
+    page.page.context.close()
+    server.terminate()
+    server.wait(60)
+
+
+def beats(told, story):
+    """Tell a story to its end; yield what is shown at each beat, before and after its answer or film."""
+    told.story(f"story={story}")
+    n_beats = int(told.hint.partition("/")[2].split()[0])
+    for _ in range(5 * n_beats):
+        told.page.wait_for_selector(f"{DRAWN}, [data-story] [data-box]")
+        told.page.wait_for_timeout(300)  # until the map of the last beat is replaced
+        seen = agreed(told, f"{story}, beat {told.beat + 1}")
+        yield seen
+        if seen["beat"] == n_beats - 1 and not re.search("Waiting|Your guess", seen["hint"]):
+            return
+        told.page.evaluate(ON)
+    raise AssertionError(f"{story} does not end")
+
+
+@pytest.mark.parametrize("story", ["talk", "class"])
+def test_every_beat_of_a_talk_names_the_head_that_it_shows(teller, story):
+    assert any(names(seen["story"]) for seen in beats(teller, story))
+
+
+def test_the_tour_keeps_the_head_that_was_chosen_unless_a_beat_names_another(teller):
+    chosen, named = ["decoder.0.cross", 2], []
+    for seen in beats(teller, "tour"):
+        shown = [seen["site"], seen["head"]]
+        if seen["beat"] == 1 and shown != chosen:
+            teller.tile(0, 2)
+        elif seen["beat"] > 1 and names(seen["story"]):
+            named.append(shown)
+        elif seen["beat"] > 1 and seen["maps"]:
+            assert shown == chosen, seen["beat"]
+    assert named
+    assert chosen not in named
