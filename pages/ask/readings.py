@@ -94,7 +94,8 @@ class ShownMap:
         return line_view(
             self.weights,
             labels(self.answer, self.reading, self.site),
-            title=f"{self.name} as lines: the more opaque, the higher the weight",
+            title=f"{self.name} as lines<br><span style='font-size:0.8em'>the more opaque, the higher the "
+            "weight</span>",
             step=self.answer.step,
             lit_row=self.lit,
         )

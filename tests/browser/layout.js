@@ -58,7 +58,7 @@
   }
   for (const element of document.querySelectorAll("button, input, select, textarea, a[href], canvas, [role=slider]")) {
     const rect = element.getBoundingClientRect(), box = rect.width > 3 && rect.height > 3 ? visible(element, rect, true) : null;
-    if (!box || !element.checkVisibility(SEEN) || element.closest("[hidden]") || element.type === "range" || element.closest(".time-slider, .modebar, .model") || element.disabled === undefined && element.tagName !== "CANVAS" && element.tagName !== "A") continue;
+    if (!box || element.ariaLabel?.startsWith("Scroll tabs") || !element.checkVisibility(SEEN) || element.closest("[hidden]") || element.type === "range" || element.closest(".time-slider, .modebar, .model") || element.disabled === undefined && element.tagName !== "CANVAS" && element.tagName !== "A") continue;
     if (element.matches("input[type=checkbox], input[type=radio], input[type=file]")) continue;
     items.push({ element, text: element.ariaLabel ?? element.textContent ?? element.tagName, box, control: true });
     if (rect.right > wide + SLACK && !scrolls(element)) found.push(`outside: ${name(element, element.ariaLabel ?? element.textContent)}`);

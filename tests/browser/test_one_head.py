@@ -21,14 +21,17 @@ SEEN = """() => {
     return visible(find(selector)) ? copy.textContent : "";
   };
   const large = find(".st-key-live_map .live-figure"), strip = find(".st-key-live_maps .live-figure");
-  const framed = strip?.picture?.tables.find(({ frames }) => frames[0]?.[5] > 2);
+  const tables = strip?.picture?.tables ?? [], layers = new Set(tables.map(({ column }) => column)).size;
+  const width = ({ frames }) => frames[0]?.[5] ?? 0, places = (n) => [...Array(n).keys()];
+  const [map] = large?.picture?.tables ?? [];
   return {
     maps: visible(large), kind: find(".st-key-kind [aria-pressed=true]")?.dataset.value,
     word: find(".st-key-word [aria-pressed=true]")?.dataset.value,
-    title: large?.querySelector(".map-name")?.textContent ?? "", site: large?.dataset.site, head: Number(large?.dataset.head),
-    weights: large?.data?.[0].z ?? [],
-    large: shapes.flatMap(({ line }, i) => (line.width > 2 ? [[i % layers, Math.floor(i / layers)]] : [])),
-    clear: shapes.filter(({ line }) => line.width === 2).length,
+    title: large?.querySelector(".map-head")?.textContent ?? "",
+    site: large?.dataset.site, head: Number(large?.dataset.head),
+    weights: map ? places(map.high).map((i) => places(map.wide).map((j) => map.value(i, j) ?? null)) : [],
+    large: tables.flatMap((one, i) => (width(one) > 2 ? [[i % layers, Math.floor(i / layers)]] : [])),
+    clear: tables.filter((one) => width(one) === 2).length,
     headline: read(".st-key-moment p"), narrator: read(".st-key-narrator p"),
     story: read(".st-key-story .said"), bubble: read(".time-slider .bubble"),
     beat: Number(root.dataset.beat), hint: find(".st-key-story .hint")?.textContent ?? "",

@@ -218,3 +218,22 @@ def test_all_heads_of_a_large_model_are_drawn_as_small_maps_with_labels_beside_t
         assert field[1] <= top < top + 20 <= bottom <= field[3]
     for one, other in zip(names, names[1:], strict=False):
         assert one[2] <= other[0] or one[3] <= other[1] or other[2] <= one[0] or other[3] <= one[1]
+
+
+@pytest.mark.parametrize(
+    ("layers", "heads", "word"), [(1, 1, "cat"), (2, 2, "playground"), (1, 12, "a"), (6, 12, "playground")]
+)
+def test_cells_of_all_maps_are_nearly_as_wide_as_high(watch, layers, heads, word):
+    size = f"/?layers_encoder={layers}&layers_decoder={layers}&heads={heads}&width={4 * heads}&word={word}"
+    watch.open(size)
+    count = layers * heads
+    watch.until(lambda: watch.plot("live_maps", "gd.picture.tables.length") == count, what="the small maps")
+    for kind in ("cross", "encoder", "decoder"):
+        watch.choose("kind", kind)
+        for key in ("live_map", "live_maps"):
+            across, down = watch.plot(
+                key,
+                "((box, last) => [box.width / (last.column + last.wide), box.height / (last.row + last.high)])"
+                "(gd.querySelector('canvas').getBoundingClientRect(), gd.picture.tables.at(-1))",
+            )
+            assert 1 / 1.51 < across / down < 1.51, (kind, key)

@@ -19,25 +19,26 @@ from transformer.insight.names import shortened
 
 MAX_WRONG_TOKEN_LETTERS = 7
 """Maximum length of a wrong token beside its row, in letters."""
-RIGHT_MARGIN, TOP_MARGIN, TITLES = 46, 44, 36
+RIGHT_MARGIN, TOP_MARGIN, TITLES = 46, 70, 36
 """Pixels right of a map for wrong tokens, above it for title and legend, and below it for axis titles."""
 WIDEST = 150
 """Maximum length of an axis label, in pixels."""
 ABOVE: Part = {
     "orientation": "h",
     "xref": "container",
-    "x": 1,
-    "xanchor": "right",
+    "x": 0.5,
+    "xanchor": "center",
     "yref": "container",
     "y": 1,
     "yanchor": "top",
-    "len": 0.36,
+    "len": 0.8,
     "thickness": 8,
-    "ypad": 2,
+    "ypad": 42,
+    "tickangle": 0,
     "title": {"text": ""},
     "tickfont": {"size": 10},
 }
-"""Where the legend of a large map stands: in its upper right corner, beside the title."""
+"""Where the legend of a large map stands: between its title and its cells."""
 LEANING = -40
 """Angle of column labels that are too wide to be horizontal, in degrees."""
 GAP = 1
@@ -97,7 +98,7 @@ def _large_spec(axes: MapAxes, lit_row: int | None, taken: tuple[tuple[int, int]
     counted = axis_title(f"rows: {axes.row_title}<br>columns: {axes.column_title}", standoff=4, size=12)
     beside = min(WIDEST, 8 + max(_length(label, size) for label in axes.rows))
     layout = {
-        "title": titled(),
+        "title": titled(pad=4),
         # Fixed for these tokens: a map never moves while its numbers change.
         "margin": {"l": beside, "r": right, "t": TOP_MARGIN, "b": under + TITLES},
         "xaxis": columns | {"title": counted},

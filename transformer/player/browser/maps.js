@@ -117,13 +117,13 @@ export class MapView {
     const { picture, field, host } = this;
     const [width, height, least] = [field.clientWidth, field.clientHeight, document.fullscreenElement?.contains(host) ? LEAST : 0];
     const { rows = [], columns = [], layers, heads, tables, marks } = picture;
-    const known = [width, height, least, devicePixelRatio, picture.rows, picture.columns, JSON.stringify([layers, heads]), tables.length, Boolean(marks)];
+    const [wide, high] = [Math.max(...tables.map((one) => one.column + one.wide)), Math.max(...tables.map((one) => one.row + one.high))];
+    const known = [width, height, least, devicePixelRatio, picture.rows, picture.columns, JSON.stringify([layers, heads]), wide, high, Boolean(marks)];
     if (this.known?.every((one, i) => one === known[i])) return;
     this.known = known;
     this.drawLegend(this.drawnLegend);
     this.size = null;
     if (!width || !height) return;
-    const [wide, high] = [Math.max(...tables.map((one) => one.column + one.wide)), Math.max(...tables.map((one) => one.row + one.high))];
     const font = getComputedStyle(host).fontFamily;
     const rough = Math.min(width / (wide + 4), height / (high + 4));
     const type = Math.max(least, within(layers ? 13 : SHARE * rough, ...TYPE));
