@@ -118,3 +118,18 @@ def test_a_forged_press_over_a_raw_connection_does_not_control_the_run(app, watc
     step = watch.number("live_map", "step")
     watch.until(lambda: watch.number("live_map", "step") > step)
     assert watch.state == "training"
+
+
+def test_after_a_reload_no_page_offers_to_follow_ones_own_run_but_every_page_offers_it_to_a_viewer(
+    watch, guest, started
+):
+    for page in ("explore", "anatomy", "masks", ""):
+        path = f"/{page}?run={started}"
+        for visitor, own in ((watch, True), (guest, False)):
+            visitor.page.goto(visitor.app + path)
+            visitor.page.wait_for_selector(".headlight-player[data-step]")
+            visitor.until_settled()
+            follow = visitor.page.locator(".st-key-follow")
+            (expect(follow).to_be_hidden if own else expect(follow).to_be_visible)()
+            visitor.page.wait_for_timeout(500)  # an answer of the browser's storage redraws the page
+            assert follow.is_visible() != own, page

@@ -233,7 +233,8 @@ def test_cells_of_all_maps_are_nearly_as_wide_as_high(watch, layers, heads, word
         for key in ("live_map", "live_maps"):
             across, down = watch.plot(
                 key,
-                "((box, last) => [box.width / (last.column + last.wide), box.height / (last.row + last.high)])"
+                "(({ width, height }, last) => [width / (last.column + last.wide),"
+                " height / (last.row + last.high)])"
                 "(gd.querySelector('canvas').getBoundingClientRect(), gd.picture.tables.at(-1))",
             )
             assert 1 / 1.51 < across / down < 1.51, (kind, key)

@@ -130,6 +130,7 @@ export default function mountedPlayer(view, base) {
     player.source.race = data.race;
   }
   player.over = data.over;
+  if (data.mayFollow !== before.mayFollow) player.letFollow(data.mayFollow);
   if (JSON.stringify(player.ghost) !== JSON.stringify(data.ghost)) {
     player.ghost = data.ghost ?? undefined;
     player.drawnCurves = null;

@@ -31,10 +31,9 @@ export class Player {
     this.listens = new AbortController();
     this.box = new StepBox(root, { goes: (number) => this.goTo(number), range: () => this.range() }, this.listens);
     this.build({ mass, picture, titled });
-    const follow = this.find(".st-key-follow");
-    follow.hidden = !mayFollow;
-    follow.firstChild.checked = this.at.follow;
-    follow.firstChild.onchange = () => this.choose({ follow: follow.firstChild.checked });
+    const follow = this.find(".st-key-follow").firstChild;
+    follow.onchange = () => this.choose({ follow: follow.checked });
+    this.letFollow(mayFollow);
     this.find(".st-key-fullscreen button").onclick = () => this.fill();
     this.scheme = matchMedia("(prefers-color-scheme: dark)");
     this.scheme.addEventListener("change", () => this.dress(), this.listens);
@@ -85,6 +84,14 @@ export class Player {
     outline.checked = this.at.outline;
     outline.onchange = () => this.choose({ outline: outline.checked });
     document.addEventListener("keydown", (event) => this.key(event), this.listens);
+  }
+
+  // Offer to follow the owner of the run, or not: the page may know only later whose run it is.
+  letFollow(may) {
+    const follow = this.find(".st-key-follow");
+    this.at.follow &&= may;
+    follow.hidden = !may;
+    follow.firstChild.checked = this.at.follow;
   }
 
   // The name of a step on the step control.
