@@ -3,7 +3,7 @@
   const SLACK = 2; // pixels by which boxes may touch: type has room around its letters
   const wide = document.documentElement.clientWidth, high = window.innerHeight;
   const SEEN = { contentVisibilityAuto: true, opacityProperty: true, visibilityProperty: true };
-  const found = [];
+  const found = [], shown = document.fullscreenElement ?? document.body;
 
   // The part of a box that its ancestors and the window leave visible.
   function visible(element, box, own) {
@@ -37,7 +37,7 @@
   };
 
   const items = [];
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const walker = document.createTreeWalker(shown, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {
     const node = walker.currentNode, parent = node.parentElement;
     if (!node.data.trim() || parent.closest("script, style, noscript, template, option, [hidden], .katex-mathml, [data-testid=stStatusWidget]")) continue;
@@ -56,7 +56,7 @@
       if (parent.scrollWidth > parent.clientWidth + SLACK && getComputedStyle(parent).textOverflow === "ellipsis" && parent.clientWidth && !readable(parent)) found.push(`ellipsis: ${name(parent, node.data)}`);
     }
   }
-  for (const element of document.querySelectorAll("button, input, select, textarea, a[href], canvas, [role=slider]")) {
+  for (const element of shown.querySelectorAll("button, input, select, textarea, a[href], canvas, [role=slider]")) {
     const rect = element.getBoundingClientRect(), box = rect.width > 3 && rect.height > 3 ? visible(element, rect, true) : null;
     if (!box || element.ariaLabel?.startsWith("Scroll tabs") || !element.checkVisibility(SEEN) || element.closest("[hidden]") || element.type === "range" || element.closest(".time-slider, .modebar, .model") || element.disabled === undefined && element.tagName !== "CANVAS" && element.tagName !== "A") continue;
     if (element.matches("input[type=checkbox], input[type=radio], input[type=file]")) continue;

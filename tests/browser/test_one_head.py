@@ -27,7 +27,7 @@ SEEN = """() => {
   return {
     maps: visible(large), kind: find(".st-key-kind [aria-pressed=true]")?.dataset.value,
     word: find(".st-key-word [aria-pressed=true]")?.dataset.value,
-    title: large?.querySelector(".map-head")?.textContent ?? "",
+    title: ["name", "about"].map((part) => large?.querySelector(`.map-${part}`)?.textContent ?? "").join(" "),
     site: large?.dataset.site, head: Number(large?.dataset.head),
     weights: map ? places(map.high).map((i) => places(map.wide).map((j) => map.value(i, j) ?? null)) : [],
     large: tables.flatMap((one, i) => (width(one) > 2 ? [[i % layers, Math.floor(i / layers)]] : [])),
