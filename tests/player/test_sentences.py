@@ -113,6 +113,12 @@ def test_without_a_clear_pattern_the_headline_gives_the_highest_score_and_the_th
     )
 
 
+def test_a_share_just_below_the_threshold_is_not_said_to_be_the_threshold(view, untrained):
+    said = headline(view, mirror(untrained, 9, 0.1, 0.497, 0.2, clearest=(SITE, 1)), "")
+    assert "puts 49% of its weight" in said
+    assert said.endswith("a clear pattern needs 50%.")
+
+
 def test_before_the_start_and_after_a_failure_the_headline_says_so(view, untrained):
     idle = headline(replace(view, state="idle"), untrained, "Look for a line.")
     assert idle == (

@@ -103,6 +103,7 @@ def _clearest(frame: Frame, later: bool) -> str:
     name, measured = head_name(without_prefix(site, frame.axes), head), frame.measurement.step
     when = "" if measured == frame.step and not later else f" (step {measured:,})"
     if score < THRESHOLD:
+        score = min(score, THRESHOLD - 0.01)  # 49.7% is not the 50% that is needed
         return (
             f"<b>No clear pattern on average.</b> The clearest head, {link_to_head(site, head, name)}, puts "
             f"{score:.0%} of its weight on {aim.target}{when}; a clear pattern needs {THRESHOLD:.0%}."
