@@ -97,7 +97,7 @@ class RecordedTraining:
     # Training.
 
     def use_threads(self) -> None:
-        """Let torch compute with the CPU threads of this run; another run in the same thread may have others."""
+        """Let torch compute with the CPU threads of this run; the other runs of a race may have others."""
         torch.set_num_threads(self._threads)
 
     def step(self, *, alone: bool, watched: bool) -> None:

@@ -178,7 +178,7 @@ class Run:
         return self._runner.ask(lambda: self._runner.continue_for(steps, rate))
 
     def train_in(self, thread: RunThread) -> None:
-        """Train in this thread after the present step, in turn with its other runs; the losses stay the same."""
+        """Train in this thread after the present step, in turn with its other runs; no loss changes."""
         self.thread = thread
         self._runner.move_to(thread.take)
 

@@ -1,4 +1,4 @@
-"""One run in its thread: it carries out commands between steps, waits for a slot, keeps the pace and saves."""
+"""One run in its thread: it carries out commands between steps, waits for a slot, keeps its pace, saves."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ class Runner:
 
     @property
     def owes_a_past(self) -> bool:
-        """Whether frames of a word that was added later are still to be developed."""
+        """Whether the recording lacks something of the past, as `RunRecording.owes_a_past`."""
         return self._training is not None and self._training.recording.owes_a_past
 
     @property

@@ -12,7 +12,7 @@ from transformer.runs.runner import Runner
 class RunThread:
     """Trains one run, or several in turn: of those that train, the one that is behind takes the next step.
 
-    It begins with the first run that it takes, and ends when it has none. Its runs share one slot of the server.
+    It begins with the first run that it takes, and ends when it has none. Its runs share one slot.
 
     Args:
         name: of the thread.
