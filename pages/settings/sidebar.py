@@ -174,8 +174,8 @@ def _machine(form: Form) -> None:
     form.number(
         "threads",
         "CPU threads",
-        "Empty: one, which is fastest for small models. More pay off from a width of about 256, change the "
-        "last digits of the losses, and must be at most one per processor.",
+        "Empty: one. More may be faster for a wide model, and change the last digits of its losses. At most "
+        "one per processor.",
         at=right,
         placeholder="1",
     )
