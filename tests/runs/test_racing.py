@@ -168,20 +168,20 @@ def test_a_run_that_joins_later_catches_up_while_the_first_waits(tiny, server):
 
 def test_a_run_that_joins_another_race_leaves_the_first_with_its_slot(tiny, server, until, losses):
     """The run that stays behind waits for a slot of its own, and then learns on as alone."""
-    registry = server(training=1)
-    configs = [tiny(steps=steps, seed=seed) for steps, seed in ((400, 0), (60, 1), (400, 2))]
-    one, other, third = runs = [registry.draft(config) for config in configs]
+    registry = server(training=2, per_visitor=5)
+    configs = [tiny(steps=steps, seed=seed) for steps, seed in ((4000, 0), (60, 1), (4000, 2), (4000, 3))]
+    one, other, third, alone = runs = [registry.draft(config) for config in configs]
     registry.race([one, other])
-    registry.start(one)
-    registry.start(other)
-    until(lambda: min(one.view.step, other.view.step) > 3)
+    for run in (one, other, alone):
+        registry.start(run)
+    until(lambda: min(run.view.step for run in (one, other, alone)) > 3)
     registry.race([one, third])
     registry.start(third)
     until(lambda: third.view.step > 3)
     assert one.thread is third.thread is not other.thread
-    assert [run.view.state for run in runs] == ["training", "queued", "training"]
+    assert [run.view.state for run in runs] == ["training", "queued", "training", "training"]
     assert other.place == (1, 1)
-    for run in (one, third):
+    for run in (one, third, alone):
         run.stop().result(10)
     assert other.wait(60)
     assert losses_of(other) == losses(configs[1])
@@ -198,13 +198,14 @@ def test_a_paused_run_that_leaves_a_race_takes_no_slot_along(tiny, server, until
     paused.pause().result(10)
     registry.race([paused, third])
     paused.set_pace(1.0).result(10)  # carried out in its new thread
+    trains.set_pace(1.0).result(10)
     assert [run.view.state for run in (paused, trains, waits)] == ["paused", "training", "queued"]
 
 
 def test_a_run_that_races_is_joined_and_left_at_any_moment_and_learns_what_it_learns_alone(
     tiny, server, losses
 ):
-    registry, config = server(training=2, per_visitor=9), tiny(steps=150, dropout=0.2)
+    registry, config = server(training=2, per_visitor=9), tiny(steps=40, dropout=0.2)
     run = registry.draft(config)
     others = [registry.draft(tiny(steps=100_000, seed=seed)) for seed in (1, 2)]
     registry.race([run, others[0]])
@@ -215,7 +216,7 @@ def test_a_run_that_races_is_joined_and_left_at_any_moment_and_learns_what_it_le
         k += 1
         registry.race([run, others[k % 2]])
         registry.race(others)
-        time.sleep(0.002)
+        time.sleep(0.01)
     assert k > 3
     assert losses_of(run) == losses(config)
     names = [thread.name for thread in threading.enumerate() if thread.name.startswith("run-")]
@@ -254,17 +255,18 @@ def test_leases_that_share_a_slot_have_one_place_in_the_queue_and_release_it_tog
     assert called == ["last"]
 
 
-def test_leases_that_wait_together_are_called_together():
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_leases_that_wait_together_have_the_better_of_their_places_and_are_called_together(order):
     queue = Queue(1)
-    first, one, other = (Lease(queue, Limits()) for _ in range(3))
+    first, one, between, other = (Lease(queue, Limits()) for _ in range(4))
     called = []
     assert first.take(list)
-    assert not one.take(lambda: called.append("one"))
-    assert not other.take(lambda: called.append("other"))
-    assert (one.place, other.place) == ((1, 2), (2, 2))
-    one.join("race")
-    other.join("race")
-    assert one.place == other.place == (1, 1)
+    for name, lease in (("one", one), ("between", between), ("other", other)):
+        assert not lease.take(lambda name=name: called.append(name))
+    assert [lease.place for lease in (one, between, other)] == [(1, 3), (2, 3), (3, 3)]
+    for k in order:
+        (one, other)[k].join("race")
+    assert [lease.place for lease in (one, between, other)] == [(1, 2), (2, 2), (1, 2)]
     first.leave()
     assert sorted(called) == ["one", "other"]
     assert one.take(list)
