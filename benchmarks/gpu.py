@@ -22,7 +22,7 @@ import torch
 
 from benchmarks.tools.measuring import end, options
 from transformer.config import PRECISIONS, RunConfig
-from transformer.runs.calibration import work_of
+from transformer.runs.speed import work_of
 from transformer.size import parameter_count
 from transformer.training.graphs import EAGER_FIRST
 from transformer.training.loop import read_numbers, take_step, train

@@ -66,8 +66,8 @@ def watched() -> None:
     """Draw both runs; a choice in the player reruns only this fragment."""
     if stale():
         st.rerun()
-    if len(own) == 2 and own[0].turns is not None:
-        own[0].turns.by_seconds = session.clock == "seconds"
+    if len(own) == 2:
+        own[0].thread.by_seconds = session.clock == "seconds"
     selection.kind(left.view)
     player(
         left,

@@ -103,11 +103,10 @@ class Plain:
     def _train(self, config: RunConfig) -> None:
         import torch
 
-        from transformer.runs.calibration import threads_of
         from transformer.training.loop import train
         from transformer.training.state import TrainState
 
-        torch.set_num_threads(threads_of(config, lambda: False))
+        torch.set_num_threads(config.threads or 1)
         for report in train(TrainState.begin(config)):
             self._step = report.step
             self._going.wait()

@@ -74,7 +74,7 @@ def start_race(left: Watched, right: Watched, steps: int | None = None) -> None:
     """
     own = [ownership.command(run) for run in (left, right) if ownership.owns(run)]
     if len(own) == 2:
-        REGISTRY.race(*own)
+        REGISTRY.race(own)
     for run in own:
         if run.view.state == IDLE and steps is not None:
             REGISTRY.adopt(run)

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from pages.settings.presets import PRESETS
 from transformer.config import RunConfig
-from transformer.runs import calibration
+from transformer.runs.machine import has_gpu
+from transformer.runs.speed import run_seconds
 from transformer.size import parameter_count, training_bytes
 from transformer.tasks import completed
 
@@ -19,20 +20,19 @@ BUILT_AT_ONCE = 3_000_000
 def expected(config: RunConfig | None, pace: float | None = None) -> tuple[str, bool]:
     """The estimate in words, and whether it is a warning; empty where nothing is known.
 
-    The speed is known for CPUs only, and the number of steps to the goal for presets only.
+    The time is known for CPUs only, and the number of steps to the goal for presets only.
 
     Args:
         pace: in steps per second, which the owner may raise at any time; None: full pace.
     """
-    speed = calibration.speed()
-    if config is None or speed is None or config.device not in speed.devices:
+    if config is None or not (config.device == "cpu" or (config.device == "auto" and not has_gpu())):
         return "", False
     known = [preset.reaches for preset in PRESETS.values() if preset.reaches and _same(config, preset.config)]
     if known and config.train.goal is not None:
         steps, what = known[0], f"to {100 * config.train.goal:g}%"
     else:
         steps, what = config.train.steps, f"for {config.train.steps:,} steps"
-    seconds = speed.run_seconds(config, steps)
+    seconds = run_seconds(config, steps)
     if pace is not None and seconds < steps / pace:
         return f"about {_rounded(steps / pace)} {what} at this pace", False
     text = f"about {_rounded(seconds)} {what} on this machine"

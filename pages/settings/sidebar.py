@@ -19,7 +19,6 @@ from pages.settings.task_settings import task_settings, tokenizer_settings
 from pages.shared.session import session
 from transformer.config import DEVICES, PRECISIONS, RunConfig
 from transformer.errors import InputError
-from transformer.runs.calibration import speed
 from transformer.runs.machine import check_machine
 from transformer.runs.registry import REGISTRY
 from transformer.tasks import completed
@@ -172,14 +171,13 @@ def _machine(form: Form) -> None:
         "Weights are kept and maps computed in float32.",
         at=left,
     )
-    known = speed()
     form.number(
         "threads",
         "CPU threads",
-        "Empty: the fastest number measured on this machine that leaves a core to the page. At most one "
-        "per processor.",
+        "Empty: one. More may be faster for a wide model, and change the last digits of its losses. At most "
+        "one per processor.",
         at=right,
-        placeholder=f"{known.threads}, measured" if known else "measured",
+        placeholder="1",
     )
     form.toggle(
         "cuda_graphs",

@@ -16,7 +16,6 @@ from transformer.player.chunks import encoded, name_of
 from transformer.player.index import Index
 from transformer.player.sentences import failure, in_line, narration, status_line
 from transformer.recording.view import FAILED, TRAINING, WATCHED_SECONDS, RunView
-from transformer.runs.calibration import speed
 from transformer.runs.demo import demo_run, opened
 from transformer.runs.registry import REGISTRY
 from transformer.runs.watched import Watched
@@ -73,8 +72,7 @@ def find(run_id: str) -> Watched | None:
 
 def buttons_state(view: RunView) -> str:
     """The state on which the buttons of a page depend, as text."""
-    built, pace, known = bool(view.frames), view.pace, speed() is not None
-    parts = view.state, built, pace, known, view.unsaved, view.interventions.text()
+    parts = view.state, bool(view.frames), view.pace, view.unsaved, view.interventions.text()
     return " ".join(map(str, parts))
 
 

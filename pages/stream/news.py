@@ -122,9 +122,16 @@ async def _channel(run_id: str, hides: HiddenParts) -> tuple[Channel, set[Viewer
             return None
         channel = Channel(run, hides)
         await asyncio.to_thread(channel.look, 0)
-        if key not in _channels:  # another task may have added it meanwhile
-            _channels[key] = channel, set()
-            asyncio.get_running_loop().call_later(KEPT_SECONDS, _forget, key)
+        return _held(channel, set())
+    return _channels[key]
+
+
+def _held(channel: Channel, viewers: set[Viewer]) -> tuple[Channel, set[Viewer]]:
+    """The channel under which a run is known: this one, unless another task has added one meanwhile."""
+    key = channel.run.id, channel.hides
+    if key not in _channels:
+        _channels[key] = channel, viewers
+        asyncio.get_running_loop().call_later(KEPT_SECONDS, _forget, key)
     return _channels[key]
 
 
@@ -195,7 +202,7 @@ async def news(socket: WebSocket) -> None:
         if found is None:
             await socket.close(REFUSED)
             return
-        await _attend(socket, *found)
+        await _attend(socket, *_held(*found))  # it may have been forgotten while the socket opened
     finally:
         _sockets.discard(socket)
 

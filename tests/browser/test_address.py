@@ -46,6 +46,28 @@ def test_one_press_of_back_returns_to_the_previous_page_or_step(watch):
     watch.until(lambda: watch.stands_at(0), what="step 0 again")
 
 
+def test_a_link_that_is_drawn_anew_right_after_a_click_on_it_is_followed(watch):
+    """As when a page is drawn again while the click waits for earlier messages to be sent."""
+    start(watch, SHORT)
+    watch.page.evaluate("""() => {
+        const link = (open) => {
+            const made = document.createElement("a");
+            Object.assign(made, { href: "/elsewhere", textContent: "There" });
+            made.addEventListener("click", (event) => {
+                event.preventDefault();
+                window.opened = open;
+            });
+            return made;
+        };
+        const before = link("the old link");
+        document.body.append(before);
+        before.click();
+        before.replaceWith(link("the new link"));
+    }""")
+    watch.page.wait_for_function("window.opened")
+    assert watch.page.evaluate("window.opened") == "the new link"
+
+
 def test_a_button_pressed_just_before_a_link_takes_effect_and_the_link_opens_its_page(watch):
     """Both clicks at once, as on a busy machine: Streamlit sends a press later than it opens a page."""
     start(watch, CALM)

@@ -64,7 +64,7 @@ class SharedRuns:
         return {"run": run.id, "owner": token}
 
     def threads(self) -> set[str]:
-        return {run._runner.name for run, _ in self.runs.values()}
+        return {run.thread.name for run, _ in self.runs.values()}
 
 
 def end_all_runs(but: SharedRuns | None = None, elsewhere: Set[str] = frozenset()) -> None:
@@ -75,7 +75,7 @@ def end_all_runs(but: SharedRuns | None = None, elsewhere: Set[str] = frozenset(
     """
     spared = elsewhere | (but.threads() if but else set())
     for run in (*REGISTRY.listed(), *REGISTRY._drafts.values()):
-        if isinstance(run, Run) and run._runner.name not in spared:
+        if isinstance(run, Run) and run.thread.name not in spared:
             run.close()
     REGISTRY._runs.clear()
     REGISTRY._drafts.clear()

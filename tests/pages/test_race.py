@@ -42,7 +42,7 @@ def test_the_page_opens_with_the_untrained_models_of_the_first_prepared_race_and
     left, right = racers(visitor)
     visitor.wait_until(lambda: min(left.view.step, right.view.step) > 3)
     assert [run.config.model.masks["causal"] for run in (left, right)] == [True, False]
-    assert left.turns is right.turns is not None
+    assert left.thread is right.thread
     viewer = visit({"run": left.id, "race": right.id}, page="race")
     assert "Without the mask" in viewer.player["race"]["says"]
     visitor.press("run_pause").wait_until(lambda: left.view.state == right.view.state == "paused")
@@ -93,7 +93,7 @@ def test_a_race_starts_two_untrained_runs_and_a_training_run_takes_turns_with_th
     assert visitor.run is left  # Watch shows the left run
     visitor.press("run_start").until("training").press("race_start")
     running, other = racers(visitor)
-    assert running.turns is other.turns is not None
+    assert running.thread is other.thread
     visitor.press("run_stop")
 
 
@@ -137,13 +137,13 @@ def test_a_link_to_a_race_with_a_missing_run_reports_it_and_offers_a_prepared_ra
 def test_the_chosen_clock_decides_which_run_is_behind_and_is_in_the_link(visit):
     visitor = visit(LONG).press("race_start")
     left, _ = racers(visitor)
-    assert not left.turns.by_seconds
+    assert not left.thread.by_seconds
     visitor.choose(clock="seconds")
-    assert left.turns.by_seconds
+    assert left.thread.by_seconds
     visitor.look()
     assert visitor.at.query_params["clock"] in ("seconds", ["seconds"])
     visitor.choose(clock="nonsense")
-    assert left.turns.by_seconds
+    assert left.thread.by_seconds
     visitor.press("run_stop")
 
 

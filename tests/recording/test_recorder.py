@@ -128,6 +128,23 @@ def test_recording_draws_no_random_numbers_in_train_and_eval_mode(tiny, make_fra
             assert np.array_equal(first.map(row, site), again.map(row, site), equal_nan=True)
 
 
+def test_batches_drawn_again_in_parts_while_training_goes_on_are_remembered_like_those_of_one_training(tiny):
+    state = TrainState.begin(tiny(min_letters=1, max_letters=3, batch_size=40))
+    whole, resumed = (Recorder(state.model, state.task) for _ in range(2))
+    batches = [state.task.batch(0, k).words for k in range(20)]
+    for k, words in enumerate(batches):
+        whole.drawn.note(k + 1, words)
+        if k >= 12:  # resumed after step 12
+            resumed.drawn.note(k + 1, words)
+            resumed.draw_again(0, k + 1, 4)
+    assert resumed.drawn.steps == whole.drawn.steps == 20
+    assert not resumed.drawn.full
+    words = {word for batch in batches for word in batch}
+    assert {one: resumed.drawn.first_step(one) for one in words} == {
+        one: whole.drawn.first_step(one) for one in words
+    }
+
+
 def test_drawn_at_is_the_first_step_whose_batch_had_the_word(tiny, frame_of):
     """Compare with a search of all batches, for words tracked from the start and words added later."""
     state = TrainState.begin(tiny(min_letters=1, max_letters=3, batch_size=40))

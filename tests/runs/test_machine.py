@@ -12,19 +12,23 @@ from transformer.runs.run import Run
 
 
 @pytest.mark.parametrize(
-    ("files", "free"),
+    ("limit", "cached", "free"),
     [
-        ({}, 5_000),
-        ({"memory.max": "max\n", "memory.current": "1000\n"}, 5_000),
-        ({"memory.max": "4000\n", "memory.current": "1000\n"}, 3_000),
-        ({"memory.max": "90000\n", "memory.current": "1000\n"}, 5_000),
+        (None, 0, 5_000),
+        ("max", 0, 5_000),
+        ("4000", 0, 1_000),
+        ("4000", 600, 1_600),  # files that the system keeps in memory as long as there is room
+        ("90000", 600, 5_000),
     ],
 )
-def test_a_container_may_have_less_memory_than_its_machine(monkeypatch, tmp_path, files, free):
+def test_a_container_may_have_less_memory_than_its_machine(monkeypatch, tmp_path, limit, cached, free):
     monkeypatch.setattr(psutil, "virtual_memory", lambda: type("Memory", (), {"available": 5_000}))
     monkeypatch.setattr(machine, "CONTAINER", tmp_path)
-    for name, text in files.items():
-        (tmp_path / name).write_text(text)
+    if limit is not None:
+        (tmp_path / "memory.max").write_text(f"{limit}\n")
+        (tmp_path / "memory.current").write_text("3000\n")
+        facts = f"anon {2900 - cached}\nfile {cached}\nshmem 0\nactive_file {cached // 3}\n"
+        (tmp_path / "memory.stat").write_text(f"{facts}inactive_file {cached - cached // 3}\nslab 100\n")
     assert machine.free_memory() == free
 
 

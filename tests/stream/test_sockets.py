@@ -10,7 +10,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from starlette.websockets import WebSocketDisconnect
+from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from pages.stream import channel, news
 from tests.stream.conftest import LOOK, TICK
@@ -61,6 +61,26 @@ def test_the_channel_of_a_run_is_dropped_after_its_last_page(opened, run, monkey
     time.sleep(0.5)
     assert list(news._channels) == [(run.id, ())]
     page.socket.close()
+    until(lambda: not news._channels)
+
+
+def test_a_channel_that_is_dropped_while_a_page_opens_serves_it_and_the_next_page(
+    opened, run, monkeypatch, until
+):
+    accept = WebSocket.accept
+
+    async def accept_late(socket, **how):
+        news._forget((run.id, ()))
+        await accept(socket, **how)
+
+    monkeypatch.setattr(WebSocket, "accept", accept_late)
+    monkeypatch.setattr(news, "KEPT_SECONDS", 0.2)
+    pages = [opened(run.id) for _ in range(2)]
+    until(lambda: all(page.next().now["viewers"] == 2 for page in pages))
+    assert list(news._channels) == [(run.id, ())]
+    assert len(news._looking) == 1
+    for page in pages:
+        page.socket.close()
     until(lambda: not news._channels)
 
 

@@ -39,7 +39,7 @@ class RunConfig(Settings):
     device: Annotated[str, OneOf(DEVICES)] = "auto"
     """auto (CUDA, else MPS, else CPU), cpu, cuda or mps."""
     threads: Annotated[int | None, Whole(1, 256)] = None
-    """CPU threads of an operation; None: the fastest number here that leaves one core to the page."""
+    """CPU threads of an operation; None: one. Another number changes the last digits of the losses."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -65,15 +65,17 @@ class Recorder:
         """Name and shape of each parameter, in the order in which weights are copied."""
         return self._developer.tensors
 
-    def resume(self, measured: Measurement | None, written: Outputs | None, seed: int, step: int) -> None:
-        """Restore the state after `step` steps of training, given the last measurement and outputs."""
+    def resume(self, measured: Measurement | None, written: Outputs | None) -> None:
+        """Restore the state of a saved run, given the last measurement and outputs."""
         if measured is not None:
             self._clearest = measured.clearest
         if written is not None:
             self._written = written
-        for k in range(step):
-            if self.drawn.steps == k:
-                self.drawn.note(k + 1, [pair.source for pair in self._task.pairs(seed, k)])
+
+    def draw_again(self, seed: int, step: int, most: int) -> None:
+        """Draw at most so many batches again of those before `step` whose words are not remembered."""
+        for k in range(self.drawn.steps, min(step, self.drawn.steps + most)):
+            self.drawn.note(k + 1, [pair.source for pair in self._task.pairs(seed, k)])
 
     # Tracked words.
 

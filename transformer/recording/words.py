@@ -176,11 +176,14 @@ class DrawnWords:
     def __init__(self) -> None:
         self.steps = 0
         """Number of steps that are remembered, from the first one on."""
+        self.full = False
+        """Whether no further step can be remembered."""
         self._hashes, self._steps = array("q"), array("i")
 
     def note(self, step: int, words: Sequence[str]) -> None:
         """Remember the words of the next step's batch."""
-        if step != self.steps + 1 or len(self._hashes) + len(words) > MOST_DRAWN:
+        self.full |= len(self._hashes) + len(words) > MOST_DRAWN
+        if self.full or step != self.steps + 1:
             return  # a gap begins here: `steps` stays at the last step before it
         self._hashes.extend(map(hash, words))
         self._steps.extend([step] * len(words))

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
+import shutil
+import sys
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 import psutil
@@ -22,14 +26,24 @@ def free_memory() -> int:
     free = int(psutil.virtual_memory().available)
     try:
         most, taken = (int((CONTAINER / f"memory.{name}").read_text()) for name in ("max", "current"))
-    except (OSError, ValueError):  # no container, or one without a limit ("max")
+        facts = dict(line.split() for line in (CONTAINER / "memory.stat").read_text().splitlines())
+        # Cached files count as used, but the system drops them when memory is needed.
+        cached = int(facts["active_file"]) + int(facts["inactive_file"])
+    except (OSError, ValueError, KeyError):  # no container, or one without a limit ("max")
         return free
-    return min(free, most - taken)
+    return min(free, most - taken + cached)
 
 
 def processors() -> int:
     """Number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@cache
+def has_gpu() -> bool:
+    """Whether this machine seems to have a GPU that torch can use; torch itself need not be imported."""
+    apple = sys.platform == "darwin" and platform.machine() == "arm64"
+    return apple or any(shutil.which(tool) for tool in ("nvidia-smi", "rocm-smi"))
 
 
 def check_machine(config: RunConfig) -> None:

@@ -1,19 +1,14 @@
-"""When a run may train: in the queue of a server, where the first few train and the others wait, and in turns
-with the other run of a race."""
+"""When a run may train: in the queue of a server, the first few train and the others wait."""
 
 from __future__ import annotations
 
 import threading
 import time
-import weakref
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-from transformer.recording.view import PAUSED, STOPPED, TRAINING
+from transformer.recording.view import PAUSED, STOPPED
 from transformer.runs.limits import Limits
-
-if TYPE_CHECKING:
-    from transformer.runs.runner import Runner
 
 VIEWER_TIMEOUT_SECONDS = 3.0
 """Seconds for which a run counts as watched after a page last reported viewing it; a page that shows it
@@ -30,18 +25,17 @@ class Queue:
     def __init__(self, slots: int = 1) -> None:
         self.slots = slots
         self._lock = threading.Lock()
-        self._line: dict[object, dict[Lease, Callable[[], object]]] = {}
+        self._line: dict[object, dict[object, Callable[[], object]]] = {}
         """Parties in order of arrival, each with its leases and their callbacks. The first `slots` of them
-        train, and the others wait. A party is one lease, or two leases that take turns in one slot."""
+        train, and the others wait. A party is one lease, or several leases that share a slot."""
 
-    def take(self, lease: Lease, called: Callable[[], object], party: object = None) -> bool:
+    def take(self, lease: object, called: Callable[[], object], party: object = None) -> bool:
         """Add a lease to the queue, unless it is in it already.
 
         Args:
             called: called when a slot may be free for a waiting lease, which should then call `take` again.
                 It may be called from any thread.
-            party: the party that the lease joins; all its members share one slot. By default the lease forms
-                a party of its own. Ignored if the lease is in the queue already.
+            party: shares one slot; by default the lease alone. Ignored if the lease is in the queue already.
 
         Returns:
             Whether the lease has a slot, so that its run may train.
@@ -49,39 +43,52 @@ class Queue:
         with self._lock:
             party = self._party_of(lease) or party or lease
             self._line.setdefault(party, {})[lease] = called
-            return list(self._line).index(party) < self.slots
+            return party in list(self._line)[: self.slots]
 
-    def leave(self, lease: Lease) -> None:
-        """Remove a lease from the queue. If that frees a slot, the callbacks of the next party are called."""
-        with self._lock:
+    def leave(self, lease: object) -> None:
+        """Remove a lease from the queue."""
+        with self._change():
             party = self._party_of(lease)
-            if party is None:
-                return
-            del self._line[party][lease]
-            if self._line[party]:
-                return
-            training = list(self._line)[: self.slots]
-            del self._line[party]
-            next_ones = [self._line[one] for one in list(self._line)[: self.slots] if one not in training]
-            called = [call for members in next_ones for call in members.values()]
-        for call in called:
-            call()
+            if party is not None:
+                del self._line[party][lease]
+                if not self._line[party]:
+                    del self._line[party]
 
-    def place(self, lease: Lease) -> tuple[int, int] | None:
+    def join(self, lease: object, party: object) -> None:
+        """Make a lease that is in the queue share the slot of another party, at the better of both places."""
+        with self._change():
+            before = self._party_of(lease)
+            if before in (None, party):
+                return
+            members = {**self._line.get(party, {}), lease: self._line[before].pop(lease)}
+            line: dict[object, dict[object, Callable[[], object]]] = {}
+            for one, leases in self._line.items():
+                if one in (before, party):
+                    line[party] = members
+                if leases and one != party:
+                    line[one] = leases
+            self._line = line
+
+    def place(self, lease: object) -> tuple[int, int] | None:
         """(place, number of parties that wait), counted from 1; None if it trains or is not queued."""
         with self._lock:
             waiting, party = list(self._line)[self.slots :], self._party_of(lease)
         return (waiting.index(party) + 1, len(waiting)) if party in waiting else None
 
-    def _party_of(self, lease: Lease) -> object:
+    def _party_of(self, lease: object) -> object:
         """The party of a lease in the queue; None if the lease is not in it."""
         return next((party for party, members in self._line.items() if lease in members), None)
 
-    @property
-    def empty(self) -> bool:
-        """Whether no run trains or waits to."""
+    @contextmanager
+    def _change(self) -> Iterator[None]:
+        """Change the queue, then call the callbacks of the parties that have got a slot by that."""
         with self._lock:
-            return not self._line
+            before = list(self._line)[: self.slots]
+            yield
+            new = [party for party in list(self._line)[: self.slots] if party not in before]
+            callbacks = [called for party in new for called in self._line[party].values()]
+        for called in callbacks:
+            called()
 
 
 class Lease:
@@ -95,8 +102,7 @@ class Lease:
     def __init__(self, queue: Queue | None = None, limits: Limits | None = None) -> None:
         self.limits = limits
         self._queue = queue or Queue()
-        self.party: object = object()
-        """The unit that waits for a slot: this lease alone, or two together."""
+        self._party: object = self
         self.taken_at: float | None = None
         """When it was given its slot; None where it has none."""
         self.seen_at = time.monotonic()
@@ -104,14 +110,15 @@ class Lease:
 
     def take(self, called: Callable[[], object]) -> bool:
         """Join the queue; return whether the run has a slot. If not, `called` signals when to ask again."""
-        taken = self._queue.take(self, called, self.party)
+        taken = self._queue.take(self, called, self._party)
         if taken and self.taken_at is None:
             self.taken_at = time.monotonic()
         return taken
 
-    def share(self, other: Lease) -> None:
-        """Make another lease share a slot with this one the next time it enters the queue."""
-        other.party = self.party
+    def join(self, party: object) -> None:
+        """Share one slot with all leases of this party from now on."""
+        self._party = party
+        self._queue.join(self, party)
 
     def leave(self) -> None:
         """Give the slot back, or the place in line."""
@@ -122,10 +129,6 @@ class Lease:
     def place(self) -> tuple[int, int] | None:
         """(place, number of parties that wait), counted from 1; None for a run that does not wait."""
         return self._queue.place(self)
-
-    def quiet(self) -> bool:
-        """Whether no run of this server trains, or waits to."""
-        return self._queue.empty
 
     def look(self) -> None:
         """Note that the run is viewed."""
@@ -156,47 +159,6 @@ class Lease:
         if self.unseen:
             return PAUSED, f"no page has shown it for {_minutes(self.limits.unseen_minutes)}. Press Resume."
         return None
-
-
-class Turns:
-    """Lets two runs train in turns, so that neither gets ahead of the other.
-
-    The run that is behind takes the next step; if neither is, the first run does. Both decide from the
-    published views, so only one of two training runs may step at any time.
-    """
-
-    def __init__(self, first: Runner, second: Runner) -> None:
-        self._runners = weakref.ref(first), weakref.ref(second)
-        self._by_seconds = False
-
-    @property
-    def by_seconds(self) -> bool:
-        """Whether the run behind is the one with less training time, instead of fewer steps."""
-        return self._by_seconds
-
-    @by_seconds.setter
-    def by_seconds(self, by_seconds: bool) -> None:
-        if by_seconds != self._by_seconds:
-            self._by_seconds = by_seconds
-            self.wake()  # the other run may step now
-
-    def allow(self, runner: Runner) -> bool:
-        """Whether this run may step now."""
-        other = self._other(runner)
-        if other is None or other.turns is not self or other.over or other.view.state != TRAINING:
-            return True
-        own, others = (one.view.seconds if self.by_seconds else one.view.step for one in (runner, other))
-        return own < others or (own == others and self._runners[0]() is runner)
-
-    def wake(self, *, but: Runner | None = None) -> None:
-        """Make the runs check again whether they may step."""
-        for runner in (one() for one in self._runners):
-            if runner is not None and runner is not but and runner.turns is self:
-                runner.wake()
-
-    def _other(self, runner: Runner) -> Runner | None:
-        first, second = (one() for one in self._runners)
-        return second if runner is first else first
 
 
 def _minutes_since(then: float) -> float:

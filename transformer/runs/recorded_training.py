@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +15,6 @@ from transformer.insight.names import examples_of
 from transformer.interventions import Interventions
 from transformer.recording.view import FINISHED, STOPPED, Publisher, RunView
 from transformer.recording.weights import Weights
-from transformer.runs.calibration import threads_of
 from transformer.runs.machine import processors
 from transformer.runs.run_recording import RunRecording
 from transformer.storage.archive import Training
@@ -53,7 +51,6 @@ class RecordedTraining:
         every_step: whether to record every step; otherwise only the evaluations are recorded.
         saved: a saved run to continue.
         distributed: set if other processes, led by this one, train the same model.
-        quiet: returns whether no run trains in this process, so that its speed can be measured.
 
     Raises:
         InputError: the saved training is damaged, or the device does not exist.
@@ -68,12 +65,11 @@ class RecordedTraining:
         every_step: bool = True,
         saved: Saved | None = None,
         distributed: Distributed | None = None,
-        quiet: Callable[[], bool] = lambda: False,
     ) -> None:
         self._published, config = published, published.view.config
         # A saved run keeps its number of threads: another number would change the order of sums.
-        threads = min(self._view.threads, processors()) or threads_of(config, quiet)
-        torch.set_num_threads(threads)
+        self._threads = min(self._view.threads, processors()) or config.threads or 1
+        self.use_threads()
         memory = None
         if saved is None:
             self.state = TrainState.begin(config, distributed)
@@ -84,7 +80,7 @@ class RecordedTraining:
         published.publish(
             config=self.state.config,
             device=str(self.state.device),
-            threads=threads,
+            threads=self._threads,
             parameters=self.state.n_parameters,
         )
         if memory is not None:
@@ -99,6 +95,10 @@ class RecordedTraining:
         return self._published.view
 
     # Training.
+
+    def use_threads(self) -> None:
+        """Let torch compute with the CPU threads of this run; the other runs of a race may have others."""
+        torch.set_num_threads(self._threads)
 
     def step(self, *, alone: bool, watched: bool) -> None:
         """Take one training step.

@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 import weakref
+from collections.abc import Sequence
 from concurrent.futures import Future
 from functools import partial
 
@@ -19,6 +20,7 @@ from transformer.runs.owners import Owners
 from transformer.runs.queue import Lease, Queue
 from transformer.runs.remote import Remote
 from transformer.runs.run import Run
+from transformer.runs.thread import RunThread
 from transformer.runs.watched import Watched, keep_in_folder, reopened
 from transformer.storage.bundle import FIELD, pack, pack_view
 from transformer.storage.format import RUN
@@ -198,11 +200,12 @@ class Registry:
         self.adopt(run)
         run.start(after=after)
 
-    def race(self, one: Run, other: Run) -> None:
-        """Let two runs train in turns, in one slot."""
-        if one.turns is None or one.turns is not other.turns:
-            one.lease.share(other.lease)
-            one.race(other)
+    def race(self, runs: Sequence[Run]) -> None:
+        """Let runs train in turn, in one thread and one slot; a run that is in another race leaves it."""
+        if len({run.thread for run in runs}) > 1:
+            thread = RunThread(f"run-{runs[0].id[:6]}")
+            for run in runs:
+                run.train_in(thread)
 
     def continue_for(self, run: Run, steps: int, rate: float) -> Future[None]:
         """Continue an ended run, which is unfinished again. Raises InputError as `admit` and the run do."""

@@ -13,8 +13,9 @@ from transformer.recording.view import ENDED, IDLE, MAX_NAME, PAUSED, QUEUED, Pu
 from transformer.recording.weights import Weights
 from transformer.runs import checks
 from transformer.runs.machine import check_machine
-from transformer.runs.queue import Lease, Turns
+from transformer.runs.queue import Lease
 from transformer.runs.runner import Runner
+from transformer.runs.thread import RunThread
 from transformer.storage.own_data import own_data_of
 from transformer.storage.tokens import new_token
 from transformer.tasks import task_of
@@ -84,7 +85,6 @@ class Run:
                 every_step=every_step,
                 saved=saved,
                 distributed=distributed,
-                quiet=self.lease.quiet,
             )
 
         self._runner = Runner(self._published, self.lease, build)
@@ -92,7 +92,9 @@ class Run:
         """Set once there is something to see: the frame of step 0, or the reason why there is none."""
         if archive is not None:
             self._keep_in(archive, 0 if saved is None else saved.kept)
-        self._runner.start()
+        self.thread = RunThread(f"run-{self.id[:6]}")
+        """The thread that trains it now, or will after the present step; the runs of a race share one."""
+        self.thread.take(self._runner)
 
     # State.
 
@@ -175,16 +177,10 @@ class Run:
         checks.check_alive(self.view, "go on", "run_continue")
         return self._runner.ask(lambda: self._runner.continue_for(steps, rate))
 
-    def race(self, other: Run) -> Turns:
-        """Train in turns with another run from now on; the losses of both stay the same."""
-        self._runner.turns = other._runner.turns = turns = Turns(self._runner, other._runner)
-        turns.wake()
-        return turns
-
-    @property
-    def turns(self) -> Turns | None:
-        """Its turns with the other run of a race; None if it is in no race."""
-        return self._runner.turns
+    def train_in(self, thread: RunThread) -> None:
+        """Train in this thread after the present step, in turn with its other runs; no loss changes."""
+        self.thread = thread
+        self._runner.move_to(thread.take)
 
     # Commands: what changes.
 
@@ -286,7 +282,7 @@ class Run:
         return thinner
 
     def put_away(self) -> Future[None]:
-        """End the thread and leave the run as it is; it can be loaded again from its folder."""
+        """Let go of the model and leave the run as it is; it can be loaded again from its folder."""
         return self._runner.ask(self._runner.halt)
 
     def halt(self) -> None:
@@ -294,7 +290,7 @@ class Run:
         self._runner.halt()
 
     def close(self) -> Future[None]:
-        """End the run, and with it the thread; the view stays readable."""
+        """End the run and let go of its model; the view stays readable."""
         self.stop()
         return self.put_away()
 
@@ -302,12 +298,11 @@ class Run:
         """Wait until the run has ended or stands still; for the command line and tests, not for pages."""
         end = None if timeout is None else time.monotonic() + timeout
         while self.view.active:
-            if not self._runner.is_alive() or (end is not None and time.monotonic() > end):
+            if self._runner.ended.is_set() or (end is not None and time.monotonic() > end):
                 return False
             time.sleep(0.01)
         return True
 
     def join(self, timeout: float | None = 30.0) -> bool:
-        """Wait for a closed run's thread; returns whether it has ended."""
-        self._runner.join(timeout)
-        return not self._runner.is_alive()
+        """Wait until a closed run needs its thread no more; returns whether that is so."""
+        return self._runner.ended.wait(timeout)

@@ -28,6 +28,8 @@ EVERY_STEP_UP_TO = 5.0
 """At this many steps per second or fewer, every step is shown with its scores and outputs."""
 PAST_STEPS = 25
 """Steps of a word's past that are developed between two training steps."""
+PAST_BATCHES = 50
+"""Batches of a resumed run that are drawn again between two training steps, to know when a word was drawn."""
 FEWEST = 16
 """If fewer snapshots than this fit on disk, they are kept only at evaluations and moments."""
 
@@ -64,7 +66,7 @@ class RunRecording:
         """Continue the recording of a saved run, which the view already holds."""
         view, step = self._published.view, self._state.step
         measured, written = view.frames.measured_at(step), view.frames.written_at(step)
-        self._recorder.resume(measured, written, self._state.config.seed, step)
+        self._recorder.resume(measured, written)
         for question in self._questions:
             self._owe(question)
 
@@ -256,11 +258,19 @@ class RunRecording:
 
     @property
     def owes_a_past(self) -> bool:
-        """Whether frames of a word that was added later are still to be developed."""
-        return bool(self._pasts)
+        """Whether the words of earlier batches, or frames of a word that was added later, are missing."""
+        return self._forgets_batches or bool(self._pasts)
+
+    @property
+    def _forgets_batches(self) -> bool:
+        drawn = self._recorder.drawn
+        return drawn.steps < self._state.step and not drawn.full
 
     def develop_past(self) -> None:
-        """Develop some more of the past of a word that was added later, the newest steps first."""
+        """Draw some earlier batches again, or develop more of the past of a word, the newest steps first."""
+        if self._forgets_batches:
+            self._recorder.draw_again(self._state.config.seed, self._state.step, PAST_BATCHES)
+            return
         question, left = self._pasts[0]
         recorded = {*self._published.view.frames.steps}  # some may have been thinned since
         some = [one for one in left[-PAST_STEPS:] if one in self.weights.snapshots and one.step in recorded]

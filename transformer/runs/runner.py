@@ -1,4 +1,4 @@
-"""The thread of a run: it carries out commands between steps, waits for a slot, keeps the pace and saves."""
+"""One run in its thread: it carries out commands between steps, waits for a slot, keeps its pace, saves."""
 
 from __future__ import annotations
 
@@ -22,17 +22,14 @@ from transformer.recording.view import (
     Publisher,
     RunView,
 )
-from transformer.runs.calibration import calibrate, speed
 from transformer.runs.machine import give_back_memory
-from transformer.runs.queue import Lease, Turns
+from transformer.runs.queue import Lease
 from transformer.storage.log import LOG, note
 
 if TYPE_CHECKING:  # recorded_training imports torch
     from transformer.runs.recorded_training import RecordedTraining
     from transformer.storage.archive import Archive
 
-CALM_SECONDS = 3.0
-"""Seconds without a command before the speed of the machine is measured."""
 _BUILDING = threading.Lock()
 """Held while a run is built. If a class starts at once, runs are built one after the other: many threads that
 build would keep every page waiting."""
@@ -40,30 +37,31 @@ _EVENTS = {TRAINING: "start", FINISHED: "finish", STOPPED: "stop"}
 """States that are logged when they begin; pausing and resuming are not logged."""
 
 
-class Runner(threading.Thread):
-    """The only thread that touches model, optimiser and random state. Other threads use `ask` for commands.
+class Runner:
+    """One run, in the only thread that touches its model, optimiser and random state: see `RunThread`.
 
     Args:
         published: the view of the run.
         lease: what the run may use of a shared server.
-        build: makes the model and its training; called in this thread, because it imports torch.
+        build: makes the model and its training; called in the thread, because it imports torch.
     """
 
     def __init__(self, published: Publisher, lease: Lease, build: Callable[[], RecordedTraining]) -> None:
-        super().__init__(name=f"run-{published.view.id[:6]}", daemon=True)
-        self.ready = threading.Event()
-        """Set once there is something to see: the frame of step 0, or the reason why there is none."""
+        self.lease = lease
+        self.ready, self.ended = threading.Event(), threading.Event()
+        """`ready`: set once there is something to see: the frame of step 0, or the reason why there is none.
+        `ended`: set once the run needs no thread any more."""
         self.archive: Archive | None = None
         """The folder in which the run is kept."""
-        self.turns: Turns | None = None
-        """The turns with the other run of a race; None if there is none."""
-        self._closing = False
+        self.awake = threading.Event()
+        """The event for which the run's thread waits."""
+        self.move: Callable[[Runner], None] | None = None
+        """Hands the run to another thread, which its thread is to do now."""
+        self.closing = self._over = False
         self._training: RecordedTraining | None = None
-        self._published, self._lease, self._build = published, lease, build
+        self._published, self._build = published, build
         self._commands: queue.SimpleQueue[tuple[Callable[[], None], Future[None]]] = queue.SimpleQueue()
-        self._asking = threading.Lock()  # so that no command is queued after the thread has ended
-        self.over = False
-        """Whether commands are no longer accepted."""
+        self._asking = threading.Lock()  # so that no command is queued after the run has ended
         self._budget: int | None = None  # steps until the next pause, after `advance`
         self._next_step_at = 0.0  # by `time.perf_counter`, if there is a pace
         self._noted = published.view.state  # the state logged last; a saved run's was logged earlier
@@ -75,28 +73,29 @@ class Runner(threading.Thread):
 
         Returns:
             A future: done once the command has run, with its exception if it raised one, and cancelled if the
-            thread ends first.
+            run ends first.
         """
-        self._lease.look()  # a command counts as viewing
+        self.lease.look()  # a command counts as viewing
         return self._put(command)
 
-    def wake(self) -> None:
-        """Make the thread check again whether it may train."""
-        self._put(lambda: None)
+    def move_to(self, take: Callable[[Runner], None]) -> None:
+        """Have the run's thread hand it to another one between two steps, by calling `take`."""
+        self._put(lambda: setattr(self, "move", take))
 
     def _put(self, command: Callable[[], None]) -> Future[None]:
         answer: Future[None] = Future()
         with self._asking:
-            if self.over:
+            if self._over:
                 answer.cancel()
             else:
                 self._commands.put((command, answer))
+        self.awake.set()
         return answer
 
     def halt(self) -> None:
         """End after the current step: commands sent before are still carried out, but no more steps."""
-        self._closing = True
-        self.wake()
+        self.closing = True
+        self.awake.set()
 
     @property
     def kept(self) -> bool:
@@ -138,7 +137,7 @@ class Runner(threading.Thread):
 
     def called(self) -> None:
         """Ask for the slot that may be free now, unless the run was paused or stopped meanwhile."""
-        if self.view.state == QUEUED:
+        if self.view.state in (QUEUED, TRAINING):
             self._take_slot()
 
     @property
@@ -149,44 +148,91 @@ class Runner(threading.Thread):
 
     def _take_slot(self) -> None:
         """Train if there is a slot; otherwise wait in the queue. A run that ends takes no slot."""
-        if self._closing:
+        if self.closing:
             return
         self._next_step_at = time.perf_counter()
-        slot = self._lease.take(lambda: self._put(self.called))
+        slot = self.lease.take(lambda: self._put(self.called))
         self._published.publish(state=TRAINING if slot else QUEUED, reason="")
 
-    # The thread.
+    # For the thread.
 
     @property
     def view(self) -> RunView:
         return self._published.view
 
-    def run(self) -> None:
-        """Build the model, carry out commands and train until the thread is to end."""
+    @property
+    def owes_a_past(self) -> bool:
+        """Whether the recording lacks something of the past, as `RunRecording.owes_a_past`."""
+        return self._training is not None and self._training.recording.owes_a_past
+
+    @property
+    def wait(self) -> float:
+        """Seconds until the next step, by the pace."""
+        return 0.0 if self.view.pace is None else max(0.0, self._next_step_at - time.perf_counter())
+
+    def tend(self) -> None:
+        """Between steps: build the model, carry out the commands that wait, develop and save."""
+        if not self.ready.is_set():
+            self._begin()
+        if self._training is None or self.view.state == FAILED:
+            return
+        self._training.use_threads()
+        while self.move is None and not self._commands.empty():
+            self._obey(*self._commands.get())
+            self._settle()
+        if self.closing or self.move is not None:
+            return
+        if self.view.state != TRAINING:
+            self._training.recording.develop()
+            self._keep()
+        elif (over := self.lease.over()) is not None:
+            self._give_way(*over)
+            self._settle()
+        if self.owes_a_past:
+            self._training.recording.develop_past()
+
+    def step(self) -> None:
+        """Take the next step of a run that trains."""
+        if (pace := self.view.pace) is not None:
+            # Lost time is not made up: after a slow step a new interval begins.
+            self._next_step_at = max(self._next_step_at + 1.0 / pace, time.perf_counter())
+        self.training.use_threads()
+        self.training.step(alone=self._budget is not None, watched=self.lease.watched)
+        if self._budget is not None:
+            self._budget -= 1
+            if self._budget <= 0:
+                self._budget = None
+                if self.view.state == TRAINING:
+                    self._published.publish(state=PAUSED)
+        if self.view.state == TRAINING and self.archive is not None and self.archive.due:
+            self._keep()
+        self._settle()
+
+    def fail(self, error: Exception) -> None:
+        """Note this error as the reason why the run ends; what has been recorded is kept."""
+        if self._training is not None:
+            self._training.recording.rescue()
+        self._published.publish(state=FAILED, reason=explained(error))
+        if not self.closing:  # at exit, modules cannot be imported: such an error is not logged
+            note("fail", self.view, f", {type(error).__name__}")
+
+    def end(self) -> None:
+        """Accept no more commands, release the slot, save the run and let go of its model."""
         try:
-            if self.view.state != FAILED:  # a failed run can only be viewed
-                with _BUILDING:
-                    if not self._closing:
-                        self._training = self._build()
-            self.ready.set()
-            while not self._closing:
-                before = self.view.state, self.view.step
-                self._obey_and_step()
-                self._settle()
-                if self.turns is not None and before != (self.view.state, self.view.step):
-                    self.turns.wake(but=self)
-            while self._training is not None and not self._commands.empty():
-                self._obey(*self._commands.get())  # such as to save the run
-        except Exception as error:  # the page shows any error, and all other runs go on
-            self._fail(error)
-        finally:
             self._refuse_the_rest()
-            self._lease.leave()
-            if self.turns is not None:
-                self.turns.wake(but=self)
+            self.lease.leave()
             self.ready.set()
             self._put_away()
+        finally:
             self._training = None
+            self.ended.set()
+
+    def _begin(self) -> None:
+        if self.view.state != FAILED:
+            with _BUILDING:
+                if not self.closing:
+                    self._training = self._build()
+        self.ready.set()
 
     @staticmethod
     def _obey(command: Callable[[], None], answer: Future[None]) -> None:
@@ -206,7 +252,7 @@ class Runner(threading.Thread):
     def _refuse_the_rest(self) -> None:
         """Accept no more commands: cancel those that wait, and any later one at once."""
         with self._asking:
-            self.over = True
+            self._over = True
         with suppress(queue.Empty):
             while True:
                 self._commands.get_nowait()[1].cancel()
@@ -222,76 +268,6 @@ class Runner(threading.Thread):
             if self.archive is not None:
                 self.archive.close()
 
-    def _fail(self, error: Exception) -> None:
-        """End the run with this error as the reason; what has been recorded is kept."""
-        if self._training is not None:
-            self._training.recording.rescue()
-        self._published.publish(state=FAILED, reason=explained(error))
-        if not self._closing:  # at exit, modules cannot be imported: such an error is not logged
-            note("fail", self.view, f", {type(error).__name__}")
-
-    def _obey_and_step(self) -> None:
-        """Carry out one command, or take one step where the run is training and its pace allows."""
-        if self.view.state != TRAINING:
-            if self.view.state != FAILED:
-                self.training.recording.develop()
-            self._keep()
-            self._wait_for_a_command()
-        elif (over := self._lease.over()) is not None:
-            self._give_way(*over)
-        else:
-            self._train_at_pace()
-
-    @property
-    def _owes_a_past(self) -> bool:
-        return self._training is not None and self._training.recording.owes_a_past
-
-    def _wait_for_a_command(self) -> None:
-        owes, measured = self._owes_a_past, speed() is not None or self._lease.limits is None
-        try:
-            asked = self._commands.get(timeout=0.0 if owes else None if measured else CALM_SECONDS)
-        except queue.Empty:
-            if owes:
-                self.training.recording.develop_past()
-            else:  # for the estimate of how long a run will take
-                calibrate(self._lease.quiet)
-        else:
-            self._obey(*asked)
-
-    def _train_at_pace(self) -> None:
-        """Obey one command, or take the next step when it is time for it."""
-        if self.turns is not None and not self.turns.allow(self) and not self._owes_a_past:
-            self._obey(*self._commands.get())  # until the other run wakes this thread
-            return
-        pace = self.view.pace
-        wait = 0.0 if pace is None or self._owes_a_past else self._next_step_at - time.perf_counter()
-        try:
-            asked = self._commands.get(block=wait > 0.0, timeout=max(wait, 0.0))
-        except queue.Empty:
-            if self._owes_a_past:
-                self.training.recording.develop_past()
-            if pace is not None:
-                if self._next_step_at > time.perf_counter():
-                    return
-                # Lost time is not made up: after a slow step a new interval begins.
-                self._next_step_at = max(self._next_step_at + 1.0 / pace, time.perf_counter())
-            self._step()
-        else:
-            self._obey(*asked)
-
-    def _step(self) -> None:
-        if self.turns is not None and not self.turns.allow(self):
-            return
-        self.training.step(alone=self._budget is not None, watched=self._lease.watched)
-        if self._budget is not None:
-            self._budget -= 1
-            if self._budget <= 0:
-                self._budget = None
-                if self.view.state == TRAINING:
-                    self._published.publish(state=PAUSED)
-        if self.view.state == TRAINING and self.archive is not None and self.archive.due:
-            self._keep()
-
     def _give_way(self, state: str, why: str) -> None:
         """The server's limits end this turn: the run is stopped, or paused because it has no viewers."""
         reason = f"{state.capitalize()} at step {self.view.step:,}: {why}"
@@ -305,7 +281,7 @@ class Runner(threading.Thread):
         """After each command and step: release a slot that is not needed; log a new state."""
         view = self.view
         if view.state not in (QUEUED, TRAINING):
-            self._lease.leave()
+            self.lease.leave()
         if view.state != self._noted and view.state in _EVENTS:
             self._noted = view.state
             note(_EVENTS[view.state], view)

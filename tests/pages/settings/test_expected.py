@@ -2,18 +2,19 @@
 
 import pytest
 
+from pages.settings import expected as expected_module
 from pages.settings.expected import expected
 from pages.settings.presets import PRESETS
-from transformer.runs import calibration
-from transformer.runs.calibration import OVERHEAD, Speed, work_of
+from transformer.runs import speed
+from transformer.runs.speed import OVERHEAD, work_of
 
 DEFAULT = PRESETS["Reverse words"].config
 
 
-def machine(monkeypatch, step_seconds, devices=("auto", "cpu")):
-    """Simulate a machine with this time per step of the default preset, none of it for matrix products."""
-    speed = Speed(threads=1, slowness=step_seconds / work_of(DEFAULT).small, product=0.0, devices=devices)
-    monkeypatch.setattr(calibration, "_speed", speed)
+def machine(monkeypatch, step_seconds, gpu=False):
+    """Simulate a machine with this time per step of the default preset."""
+    monkeypatch.setattr(speed, "slowness", lambda: step_seconds / work_of(DEFAULT).seconds)
+    monkeypatch.setattr(expected_module, "has_gpu", lambda: gpu)
 
 
 @pytest.mark.parametrize(
@@ -49,11 +50,13 @@ def test_a_pace_slower_than_the_machine_determines_the_expected_time(monkeypatch
     assert expected(DEFAULT, pace) == (said, False)
 
 
-def test_no_time_is_shown_without_a_measurement(monkeypatch):
-    machine(monkeypatch, 0.05, devices=("cpu",))
+def test_no_time_is_shown_for_a_gpu(monkeypatch):
+    machine(monkeypatch, 0.05, gpu=True)
     assert expected(DEFAULT) == expected(None) == ("", False)
-    monkeypatch.setattr(calibration, "_speed", None)
-    assert expected(DEFAULT.with_changes(device="cpu")) == ("", False)
+    assert expected(DEFAULT.with_changes(device="cuda")) == ("", False)
+    assert expected(DEFAULT.with_changes(device="cpu"))[0]
+    machine(monkeypatch, 0.05)
+    assert expected(DEFAULT)[0]
 
 
 def test_the_time_is_shown_beside_start_and_is_a_warning_if_it_is_too_long_for_a_talk(
@@ -78,6 +81,6 @@ def test_the_number_of_threads_is_shown_and_can_be_chosen(visit, monkeypatch):
     visitor = visit(steps=1)
     box = visitor.at.number_input(key="threads")
     assert box.value is None
-    assert box.proto.placeholder == "1, measured"
+    assert box.proto.placeholder == "1"
     visitor.set("threads", 2)
     visitor.press("run_start").wait_until(lambda: visitor.run.view.threads == 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
 import time
 from itertools import product
 from weakref import WeakValueDictionary
@@ -19,6 +20,7 @@ from transformer.interventions import Block, Interventions
 from transformer.runs.run import Run
 from transformer.storage.archive import Archive
 from transformer.storage.arrays import read_facts
+from transformer.tasks import Task
 from transformer.tasks.pairs import store as store_of_pairs
 from transformer.tasks.pairs.caps import Caps, select_pairs
 from transformer.tasks.pairs.own import OwnPairs
@@ -128,6 +130,29 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tiny, kept, go_on, killed, tm
             (name, array.tobytes()) for name, array in others
         ]
     assert log_of(again, folder) == log_of(run, tmp_path / "run")
+
+
+def test_a_run_is_shown_and_others_are_built_before_its_earlier_batches_are_drawn_again(
+    tiny, kept, go_on, killed, make_run, monkeypatch
+):
+    run = kept(tiny(steps=100, seed=7))
+    advance_to(run, 5)
+    folder, pairs, may_draw = killed(run), Task.pairs, threading.Event()
+
+    def slow(task, seed, k):
+        assert seed != 7 or may_draw.wait(30)
+        return pairs(task, seed, k)
+
+    monkeypatch.setattr(Task, "pairs", slow)
+    again = go_on(folder)
+    assert again.ready.wait(30)
+    other = make_run(tiny())
+    assert other.ready.wait(30)
+    assert not may_draw.is_set()
+    assert other.view.frames
+    may_draw.set()
+    advance_to(again, 6)
+    assert again.view.frames[-1].words[0].looked_up_to == 6
 
 
 def test_a_killed_continuation_is_resumed_with_its_own_plan(tiny, kept, go_on, killed):

@@ -30,7 +30,8 @@ document.addEventListener("click", (event) => {
   leave();
   setTimeout(() => {
     again = true;
-    link.click();
+    const drawn = link.isConnected ? link : [...document.links].find((one) => one.href === link.href); // React may have replaced it
+    (drawn ?? link).click();
     again = false;
   }, SENT);
 }, true);
