@@ -54,7 +54,7 @@ class Runner(threading.Thread):
         self.ready = threading.Event()
         """Set once there is something to see: the frame of step 0, or the reason why there is none."""
         self.archive: Archive | None = None
-        """The folder in which the run is kept."""
+        """The file in which the run is kept."""
         self.turns: Turns | None = None
         """The turns with the other run of a race; None if there is none."""
         self._closing = False
@@ -100,7 +100,7 @@ class Runner(threading.Thread):
 
     @property
     def kept(self) -> bool:
-        """Whether a folder holds the run as it is now."""
+        """Whether a file holds the run as it is now."""
         archive = self.archive
         return archive is not None and archive.version == self._published.version and archive.whole
 
@@ -314,7 +314,7 @@ class Runner(threading.Thread):
                 give_back_memory()
 
     def _keep(self) -> None:
-        """Hand to the folder what it does not hold yet, without waiting for it."""
+        """Hand to the file what it does not hold yet, without waiting for it."""
         archive, training = self.archive, self._training
         if archive is None or training is None or archive.version == self._published.version:
             return
