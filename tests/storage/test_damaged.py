@@ -44,7 +44,7 @@ def damaged(data, chance):
     """Cut off, flip, overwrite or exchange a part of a file."""
     data = bytearray(data)
     how = chance.choice(["cut", "bits", "bits", "bytes", "bytes", "zeros", "pages", "header"])
-    used = [at for at in range(0, len(data), PAGE)]
+    used = list(range(0, len(data), PAGE))
     if how == "cut":
         del data[chance.randrange(len(data)) :]
     elif how == "header":

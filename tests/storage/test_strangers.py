@@ -1,4 +1,4 @@
-"""The file of a stranger: its run is copied part by part and trains on to the same losses; others are refused."""
+"""The file of a stranger: its run is copied part by part and trains on to the same losses."""
 
 from __future__ import annotations
 

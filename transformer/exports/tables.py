@@ -1,4 +1,4 @@
-"""A run's numbers for other programs: the curves as CSV or Parquet, one frame as JSON, the weights as safetensors."""
+"""A run's numbers for other programs: curves as CSV and Parquet, a frame as JSON, weights as safetensors."""
 
 from __future__ import annotations
 

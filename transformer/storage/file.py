@@ -145,7 +145,8 @@ def reading(path: Path, *, strange: bool = False) -> Iterator[sqlite3.Connection
         uri = f"{path.absolute().as_uri()}?{query}"
         database = sqlite3.connect(uri, uri=True, timeout=WAITING_SECONDS, isolation_level=None)
         try:
-            database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max(100_000, path.stat().st_size))
+            if strange:
+                database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max(100_000, path.stat().st_size))
             database.text_factory = bytes
             for pragma in (*PRAGMAS, "query_only = ON"):
                 database.execute(f"PRAGMA {pragma}")
@@ -190,6 +191,16 @@ def _check(database: sqlite3.Connection, path: Path) -> None:
         raise InputError(f"{path} is no run of Headlight: it has other tables than a run.")
 
 
+def _refuse_taken(path: Path) -> None:
+    """Refuse a file with a run, or with anything else, and leave it as it is. Raises InputError."""
+    with reading(path) as database:
+        writer = fact(database, WRITER, Writer)
+        if raw_fact(database, RUN) is not None:
+            raise Taken(f"The file {path} exists; choose a new one.", "out")
+        if writer is not None and _lives(writer, path):
+            raise Taken(f"Another process is training the run in {path}; watch it or stop it.")
+
+
 class Store:
     """The one connection that writes a run's file. Safe to use from any thread.
 
@@ -205,9 +216,11 @@ class Store:
     def __init__(self, path: Path, *, new: bool) -> None:
         self.path, self.lock = path, threading.RLock()
         began = not path.exists()
+        if new and not began and path.stat().st_size:
+            _refuse_taken(path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            if began:
+            if began:  # never opened if it exists: closing it would release SQLite's locks in this process
                 path.touch(exist_ok=False)  # says better than SQLite why a file cannot be created
             elif not os.access(path, os.W_OK):
                 raise PermissionError(13, "Permission denied")
@@ -216,7 +229,7 @@ class Store:
             )
             self._database.text_factory = bytes
             try:
-                self._claim(new)
+                self._claim()
             except BaseException:
                 self._database.close()
                 raise
@@ -225,7 +238,7 @@ class Store:
                 raise
             raise InputError(f"The file {path} cannot be written ({why(error)}).", "out") from error
 
-    def _claim(self, new: bool) -> None:
+    def _claim(self) -> None:
         # WAL needs memory that processes share; without it, readers and the writer wait for each other.
         journal = "DELETE" if on_network(self.path) else "WAL"
         for pragma in (
@@ -251,8 +264,6 @@ class Store:
             writer = None
         if writer is not None and _lives(writer, self.path):
             raise Taken(f"Another process is training the run in {self.path}; watch it or stop it.")
-        if new and raw_fact(self._database, RUN) is not None:
-            raise Taken(f"The file {self.path} exists; choose a new one.", "out")
         ours = Writer(
             host=socket.gethostname(),
             pid=os.getpid(),

@@ -142,7 +142,7 @@ class Reader:
                 new += measured.records if measured is not None else ()
         for place in sorted({*places} - self._chunks.keys()):
             row = database.execute("SELECT data FROM map WHERE rowid = ?", place[2:]).fetchone()
-            chunk = self._taken(lambda: read_chunk(row[0]), run, place[1])  # noqa: B023
+            chunk = self._taken(lambda: read_chunk(row and row[0]), run, place[1])  # noqa: B023
             self._chunks[place] = chunk
             new += [chunk] if chunk is not None else ()
         known, aim = self._frames, FOCUS if run.own else task_of(run.config).aim

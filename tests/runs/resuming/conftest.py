@@ -53,7 +53,7 @@ def killed(until, tmp_path):
 
 
 def copied(path, other):
-    """Copy the file of a run, with its latest transactions, by another process: here, it would lose its locks."""
+    """Copy the file of a run by another process: closing a copy here would release the locks of SQLite."""
     for suffix in ("", "-wal"):
         if path.with_name(path.name + suffix).exists():
             subprocess.run(["cp", f"{path}{suffix}", f"{other}{suffix}"], check=True)
