@@ -98,8 +98,7 @@ def test_a_damaged_file_is_refused_or_read_with_the_right_numbers(files, tmp_pat
         began = time.thread_time()
         try:
             saved = read_run(path, strange=strange)
-        except InputError as error:
-            assert 0 < len(str(error)) < 1500
+        except InputError:
             continue
         finally:
             assert time.thread_time() - began < SECONDS

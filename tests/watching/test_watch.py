@@ -441,3 +441,51 @@ def test_a_run_is_readable_while_another_process_writes_it_and_after_that_proces
     assert view.reason == f"Its process ended; the last saved step is {view.step}."
     assert set(view.frames.steps) <= {*range(view.step + 1)}
     assert len(view.frames) > 3
+
+
+NEEDED = """
+import sys
+
+for name in ("pandas", "plotly", "psutil", "pyarrow", "safetensors", "streamlit", "tokenizers", "tqdm"):
+    sys.modules[name] = None
+import torch
+from transformer import Watch
+
+watch = Watch(torch.nn.MultiheadAttention(4, 2), {"x": (torch.ones(3, 1, 4),) * 3}, sys.argv[1])
+watch.step(1, loss=1.0)
+watch.close()
+assert not watch.problem, watch.problem
+"""
+
+
+def test_watching_needs_no_packages_but_torch_numpy_and_msgspec(tmp_path):
+    subprocess.run([sys.executable, "-c", NEEDED, str(tmp_path / "run")], check=True, timeout=120)
+    assert read_run(tmp_path / "run.headlight").view.step == 1
+
+
+SEVERAL = """
+import os, sys
+import torch
+
+initialised = sys.argv[2] == "initialised"
+if initialised:
+    rank = int(os.environ.pop("RANK"))
+    os.environ.pop("WORLD_SIZE")
+    store = torch.distributed.FileStore(sys.argv[1] + "/meeting", 2)
+    torch.distributed.init_process_group("gloo", store=store, rank=rank, world_size=2)
+from transformer import Watch
+
+watch = Watch(torch.nn.MultiheadAttention(4, 2), {"x": (torch.ones(3, 1, 4),) * 3}, sys.argv[1] + "/run")
+watch.step(1, loss=1.0)
+watch.close()
+assert not watch.problem, watch.problem
+"""
+
+
+@pytest.mark.parametrize("how", ["initialised", "launched"])
+def test_of_several_processes_that_train_together_only_the_first_writes_a_file(tmp_path, how):
+    command = [sys.executable, "-c", SEVERAL, str(tmp_path), how]
+    each = [os.environ | {"RANK": str(rank), "WORLD_SIZE": "2"} for rank in range(2)]
+    begun = [subprocess.Popen(command, env=env) for env in each]
+    assert [one.wait(120) for one in begun] == [0, 0]
+    assert [path.name for path in tmp_path.glob("*headlight")] == ["run.headlight"]

@@ -7,13 +7,16 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from transformer.axes import reading_sites
 from transformer.recording.view import RunView
 from transformer.recording.weights import Weights
 from transformer.storage.file import OWNER, Store, path_of, put, why
 from transformer.storage.format import Mirror, Training, stored_weights
-from transformer.tasks import Task
+
+if TYPE_CHECKING:
+    from transformer.tasks import Task
 
 KEPT_SECONDS = 1.0
 """Minimum time in seconds between two transactions."""

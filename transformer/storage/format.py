@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -24,8 +25,9 @@ from transformer.recording.view import RunFacts, RunView
 from transformer.recording.weights import Weights
 from transformer.storage.arrays import as_bytes, read_weights, weights_as_bytes
 from transformer.storage.file import OWNER, RUN, Store, blob, put, raw_fact, reading
-from transformer.storage.own_data import write_own_data
-from transformer.tasks import Task
+
+if TYPE_CHECKING:  # its tokenizers need a package that watching an own model does not
+    from transformer.tasks import Task
 
 SNAPSHOTS = "snapshots"
 Training = tuple[Mapping[str, Array], Mapping[str, object]]
@@ -233,6 +235,8 @@ class Mirror:
         for table in ("step", "map", "measurement", "weights"):
             database.execute(f"DELETE FROM {table}")
         if self._task is not None:
+            from transformer.storage.own_data import write_own_data
+
             put(database, "src_tokenizer", self._task.src_tokenizer.to_json().encode())
             put(database, "tgt_tokenizer", self._task.tgt_tokenizer.to_json().encode())
             write_own_data(view.config.train, lambda name, text: put(database, name, text.encode()))
