@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from transformer.axes import reading_sites
 from transformer.recording.view import RunView
 from transformer.recording.weights import Weights
-from transformer.storage.file import OWNER, Store, path_of, put, why
+from transformer.storage.file import Store, path_of, why
 from transformer.storage.format import Mirror, Training, stored_weights
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Archive:
                 everything again.
         """
         self._words, self._weights = words, weights
-        self._mirror = Mirror(task, weights, saved=run if kept else None, kept=kept)
+        self._mirror = Mirror(task, weights, owner=self._owner, saved=run if kept else None, kept=kept)
         weights.stored = stored_weights(self.path)
         if run.config.train.tensorboard and task is not None:
             self._board = Board(self.path.with_suffix(".tensorboard"))
@@ -192,10 +192,6 @@ class Archive:
         view = handed.view
         self._weights.thin({moment.step for moment in view.moments})
         self.thinned()
-        if self._owner:
-            with self._store.transaction() as database:
-                put(database, OWNER, self._owner.encode())
-            self._owner = ""
         self._mirror.write(self._store, view, handed.words, handed.training)
         if self._board is not None:
             self._board.note(view)

@@ -194,11 +194,14 @@ def _check(database: sqlite3.Connection, path: Path) -> None:
 def _refuse_taken(path: Path) -> None:
     """Refuse a file with a run, or with anything else, and leave it as it is. Raises InputError."""
     with reading(path) as database:
-        writer = fact(database, WRITER, Writer)
         if raw_fact(database, RUN) is not None:
             raise Taken(f"The file {path} exists; choose a new one.", "out")
-        if writer is not None and _lives(writer, path):
-            raise Taken(f"Another process is training the run in {path}; watch it or stop it.")
+        _refuse_held(database, path)
+
+
+def _refuse_held(database: sqlite3.Connection, path: Path) -> None:
+    if _is_held(database, path):
+        raise Taken(f"Another process is training the run in {path}; watch it or stop it.")
 
 
 class Store:
@@ -258,12 +261,7 @@ class Store:
             self._database.execute(f"PRAGMA application_id = {APPLICATION}")
             self._database.execute(f"PRAGMA user_version = {FORMAT}")
         _check(self._database, self.path)
-        try:
-            writer = fact(self._database, WRITER, Writer)
-        except ValueError:
-            writer = None
-        if writer is not None and _lives(writer, self.path):
-            raise Taken(f"Another process is training the run in {self.path}; watch it or stop it.")
+        _refuse_held(self._database, self.path)
         ours = Writer(
             host=socket.gethostname(),
             pid=os.getpid(),
@@ -317,14 +315,16 @@ class Store:
 def is_held(path: Path) -> bool:
     """Whether a process writes this file now."""
     with suppress(InputError, OSError), reading(path) as database:
-        writer = fact(database, WRITER, Writer)
-        return writer is not None and _lives(writer, path)
+        return _is_held(database, path)
     return False
 
 
-def _lives(writer: Writer, path: Path) -> bool:
-    """Whether the process of this note may still write. Raises OSError where there is no file."""
-    if writer.file != path.stat().st_ino:
+def _is_held(database: sqlite3.Connection, path: Path) -> bool:
+    """Whether the process that is named as the writer may still write. Raises OSError."""
+    writer = None
+    with suppress(ValueError):
+        writer = fact(database, WRITER, Writer)
+    if writer is None or writer.file != path.stat().st_ino:
         return False
     started = _start_of(writer.pid) if writer.host == socket.gethostname() else None
     if started is None or not writer.started:

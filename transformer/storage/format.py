@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,25 +45,8 @@ class RunFile(RunFacts):
     """The tracked words, in order."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Snapshots:
-    """The fact `snapshots`."""
-
-    steps: tuple[int, ...] = ()
-    """The steps whose weights are kept, ascending."""
-    interventions: tuple[tuple[int, Interventions], ...] = ()
-    """The first of these steps with each interventions, in order."""
-
-    def each(self) -> Iterator[tuple[int, Interventions]]:
-        """Every step with its interventions. Raises ValueError."""
-        if list(self.steps) != sorted({*self.steps}) or min(self.steps, default=0) < 0:
-            raise ValueError("its weights are in no order")
-        changes, now = dict(self.interventions), None
-        for step in self.steps:
-            now = changes.get(step, now)
-            if now is None:
-                raise ValueError("weights lack their interventions")
-            yield step, now
+Snapshots = tuple[tuple[Interventions, tuple[int, ...]], ...]
+"""The fact `snapshots`: the steps whose weights are kept, in order, with the interventions of each group."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,14 +154,21 @@ class Mirror:
     Args:
         task: the task; None for an own model.
         weights: the weights of the run's steps.
+        owner: digest of the token that commands the run; empty for none.
         saved: the view that the file holds already; None where it holds none, or not exactly this.
         kept: number of transactions so far.
     """
 
     def __init__(
-        self, task: Task | None, weights: Weights, *, saved: RunView | None = None, kept: int = 0
+        self,
+        task: Task | None,
+        weights: Weights,
+        *,
+        owner: str = "",
+        saved: RunView | None = None,
+        kept: int = 0,
     ) -> None:
-        self._task, self._weights, self.kept = task, weights, kept
+        self._task, self._weights, self._owner, self.kept = task, weights, owner, kept
         self._begun = saved is not None  # facts that never change are written
         self._chunks = {} if saved is None else _by_place(saved.frames)
         self._measured = {} if saved is None else measured_of(saved.frames)
@@ -234,6 +225,8 @@ class Mirror:
         """Write the facts that never change, into a file that holds no other rows."""
         for table in ("step", "map", "measurement", "weights"):
             database.execute(f"DELETE FROM {table}")
+        if self._owner:
+            put(database, OWNER, self._owner.encode())
         if self._task is not None:
             from transformer.storage.own_data import write_own_data
 
@@ -243,19 +236,12 @@ class Mirror:
 
     def _write_measured(self, database: sqlite3.Connection, measured: Mapping[int, Measured]) -> None:
         before = self._measured
-        same = {
-            step
-            for step, one in measured.items()
-            if step in before
-            and all(a is b for a, b in zip(one.records, before[step].records, strict=False))
-            and len(one.records) == len(before[step].records)
-        }
         database.executemany(
             "INSERT OR REPLACE INTO measurement VALUES (?, ?)",
             (
                 (step, msgspec.json.encode(one, enc_hook=lambda array: array.tolist()))
                 for step, one in measured.items()
-                if step not in same
+                if before.get(step) != one
             ),
         )
         gone = ((step,) for step in before.keys() - measured.keys())
@@ -266,13 +252,9 @@ class Mirror:
         kept = [one for one in self._weights.snapshots if one.step in stored]
         steps = {one.step for one in kept}
         database.executemany("DELETE FROM weights WHERE step = ?", ((step,) for step in stored - steps))
-        changes = [
-            (one.step, one.interventions)
-            for before, one in zip([None, *kept], kept, strict=False)
-            if before is None or before.interventions != one.interventions
-        ]
-        fact_ = Snapshots(steps=tuple(one.step for one in kept), interventions=tuple(changes))
-        put(database, SNAPSHOTS, msgspec.json.encode(fact_))
+        groups = groupby(kept, key=lambda one: one.interventions)
+        said: Snapshots = tuple((taken, tuple(one.step for one in some)) for taken, some in groups)
+        put(database, SNAPSHOTS, msgspec.json.encode(said))
         return steps
 
 
@@ -303,19 +285,15 @@ def write_run(
     """Write a whole run to a new file.
 
     Args:
-        task: as for `Mirror`.
+        task, weights, owner: as for `Mirror`.
         training: the state of its training, as it is stored.
-        owner: digest of the token that commands it.
 
     Raises:
         InputError, sqlite3.Error, OSError: the file cannot be written.
     """
     store = Store(path, new=True)
     try:
-        if owner:
-            with store.transaction() as database:
-                put(database, OWNER, owner.encode())
-        Mirror(task, weights).write(store, view, words, training)
+        Mirror(task, weights, owner=owner).write(store, view, words, training)
     finally:
         store.close()
 

@@ -179,7 +179,10 @@ class Reader:
         """Which steps have weights; the weights are read when they are used."""
         tensors = self._weights.tensors
         try:
-            kept = list((fact(database, SNAPSHOTS, Snapshots) or Snapshots()).each())
+            groups = fact(database, SNAPSHOTS, Snapshots) or ()
+            kept = [(step, taken) for taken, steps in groups for step in steps]
+            if [step for step, _ in kept] != sorted({max(0, step) for step, _ in kept}):
+                raise ValueError("they are in no order")
             if kept and not tensors:
                 row = database.execute("SELECT data FROM weights LIMIT 1").fetchone()
                 tensors, _ = read_weights(blob(row and row[0]))
