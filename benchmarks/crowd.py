@@ -16,7 +16,6 @@ server's memory.
 from __future__ import annotations
 
 import asyncio
-import json
 import statistics
 import subprocess
 import sys
@@ -31,6 +30,8 @@ import psutil
 from benchmarks.tools.measuring import end, options
 from benchmarks.tools.server import ROOT, clean_environment, free_port, until_healthy
 from benchmarks.tools.viewer import Viewer
+from transformer.storage.file import SUFFIX
+from transformer.storage.format import read_run_file
 
 TRAINING = 2
 AFTERWARDS = 60.0
@@ -47,9 +48,9 @@ def megabytes(server: subprocess.Popen[bytes]) -> float:
 def states(folder: Path) -> dict[str, str]:
     """Return the state of each saved run, by run id."""
     found = {}
-    for path in folder.glob("*/run.json"):
-        facts = json.loads(path.read_text(encoding="utf-8"))
-        found[facts["id"]] = facts["state"]
+    for path in folder.glob(f"*{SUFFIX}"):
+        run = read_run_file(path)
+        found[run.id] = run.state
     return found
 
 

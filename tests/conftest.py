@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import time
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -204,9 +206,40 @@ def every_right(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     return lambda: monkeypatch.setattr("transformer.training.evaluation.spell", spelled)
 
 
-def facts_of(folder: Path) -> dict[str, Any]:
-    """Return the contents of `run.json` in the folder of a run."""
-    return json.loads((folder / "run.json").read_text(encoding="utf-8"))
+def facts_of(path: Path) -> dict[str, Any]:
+    """Return the fact `run` in the file of a run; an empty dictionary where there is none."""
+    return json.loads(fact_of(path, "run") or b"{}")
+
+
+def fact_of(path: Path, name: str) -> bytes | None:
+    """Return a fact in the file of a run, read by plain SQLite."""
+    if not path.exists():
+        return None
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=30)) as database:
+        if not database.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+            return None
+        row = database.execute("SELECT value FROM fact WHERE name = ?", (name,)).fetchone()
+        return row and row[0]
+
+
+def change(path: Path, sql: str, *values: object) -> None:
+    """Change the file of a run by plain SQLite."""
+    with closing(sqlite3.connect(path)) as database:
+        database.execute(sql, values)
+        database.commit()
+
+
+def with_facts(path: Path, **changes: object) -> None:
+    """Change values of the fact `run`."""
+    facts = json.dumps({**facts_of(path), **changes}).encode()
+    change(path, "UPDATE fact SET value = ? WHERE name = 'run'", facts)
+
+
+def table_of(path: Path) -> Any:
+    """Return the numbers of every step in the file of a run as a table."""
+    from transformer.storage.saved import read_run
+
+    return read_run(path).view.metrics.table()
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -17,7 +18,6 @@ from hatchling.build import build_sdist, build_wheel
 from benchmarks.tools.server import clean_environment, free_port, until_healthy
 from pages.stream.files import files
 from transformer.runs.demo import SHIPPED
-from transformer.storage.bundle import unpack
 
 ROOT = Path(__file__).parents[1]
 
@@ -67,13 +67,13 @@ def test_wheel_and_sdist_hold_every_file_of_the_app(built):
 
 
 def test_the_installed_app_opens_a_run_from_any_folder(built, tmp_path):
-    folder, port = tmp_path / "runs" / "mine", free_port()
-    folder.mkdir(parents=True)
-    unpack(SHIPPED.read_bytes(), folder)
+    path, port = tmp_path / "runs" / "mine.headlight", free_port()
+    path.parent.mkdir()
+    shutil.copy(SHIPPED, path)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     server = subprocess.Popen(
-        [sys.executable, "-m", "transformer", "open", str(folder), "--port", str(port)],
+        [sys.executable, "-m", "transformer", "open", str(path.with_suffix("")), "--port", str(port)],
         cwd=elsewhere,
         env=clean_environment() | {"PYTHONPATH": str(built / "installed")},
         stdout=subprocess.PIPE,
@@ -97,7 +97,10 @@ def test_a_folder_that_is_no_run_is_refused_in_one_line(tmp_path):
     command = [sys.executable, "-m", "transformer", "open", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "is not a saved run: run.json cannot be read" in done.stderr
+    assert (
+        "is a folder. A run is now one file, NAME.headlight; the folders and ZIP files of earlier"
+        in done.stderr
+    )
 
 
 def test_without_the_packages_of_the_app_a_command_reports_what_to_install():

@@ -13,7 +13,7 @@ def main(argv: list[str] | None = None) -> int:
         0 on success, 1 if a training missed its target, failed or was interrupted, 2 for bad arguments.
     """
     try:
-        from transformer.commands import app, attend, data, train
+        from transformer.commands import app, attend, curves, data, train
         from transformer.commands.line import OneLineParser, run_command
     except ModuleNotFoundError as error:
         sys.stderr.write(
@@ -25,7 +25,7 @@ def main(argv: list[str] | None = None) -> int:
     prog = "headlight" if named else "python -m transformer"
     parser = OneLineParser(prog=prog, description="Watch attention heads learn.")
     commands = parser.add_subparsers(dest="command", required=True, parser_class=OneLineParser)
-    for command in (app, train, data, attend):
+    for command in (app, train, data, attend, curves):
         command.add(commands)
     arguments = parser.parse_args(sys.argv[1:] or ["app"] if argv is None else argv)
     return run_command(arguments)

@@ -19,6 +19,7 @@ from transformer.player.sentences import STATE_SIGNS
 from transformer.recording.view import ENDED, IDLE, MAX_NAME, RunFacts
 from transformer.runs.registry import REGISTRY
 from transformer.runs.watched import Watched
+from transformer.storage.file import SUFFIX
 from transformer.storage.tokens import new_token
 from transformer.tasks.about import ABOUT
 
@@ -163,8 +164,8 @@ def _open_run() -> None:
         if session.open_problem:
             show_error(session.open_problem)  # above the uploader: a low screen hides what is below
         st.file_uploader(
-            "A run saved as one file (ZIP)",
-            type="zip",
+            "A run, as one file",
+            type=SUFFIX.removeprefix("."),
             key="run_open",
             max_upload_size=most,
             on_change=_opened,

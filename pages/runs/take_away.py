@@ -13,10 +13,11 @@ from transformer.axes import sites_of
 from transformer.exports.fonts import film_problem
 from transformer.exports.page import html_page
 from transformer.exports.script import script, script_problem
-from transformer.exports.tables import curves_csv, frame_json, weights_file
+from transformer.exports.tables import curves_csv, curves_parquet, frame_json, weights_file
 from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
 from transformer.runs.watched import Watched
+from transformer.storage.file import SUFFIX
 from transformer.storage.own_data import OwnData
 
 OWN = "Headlight has only the attention of this model, not the model: its training loop has it."
@@ -46,6 +47,7 @@ def take_away(run: Watched, word: str) -> None:
             ("export_gif", "One head learning, for a slide (GIF)", f"{of_word}.gif", "image/gif"),
             ("export_strip", "One head as a filmstrip (PNG)", f"{of_word}.png", "image/png"),
             ("export_csv", "The curves (CSV)", f"{name}.csv", "text/csv"),
+            ("export_parquet", "The curves (Parquet)", f"{name}.parquet", binary),
             ("export_json", "The step on the screen (JSON)", f"{name}-step.json", "application/json"),
             ("export_weights", "The nearest weights (safetensors)", f"{name}.safetensors", binary),
             ("export_script", "The experiment as a PyTorch script", f"{name}.py", "text/x-python"),
@@ -63,10 +65,10 @@ def take_away(run: Watched, word: str) -> None:
             )
         private = isinstance(run, Run) and run.own_data != OwnData() and not ownership.owns(run)
         st.download_button(
-            "The whole run, to open in another Headlight (ZIP)",
+            "The whole run, to open in another Headlight",
             data=lambda: REGISTRY.file_of(run),  # the run as it is when the button is pressed
-            file_name=f"{name}-run.zip",
-            mime="application/zip",
+            file_name=f"{name}{SUFFIX}",
+            mime="application/vnd.sqlite3",
             key="run_download",
             type="tertiary",
             on_click="ignore",
@@ -99,6 +101,8 @@ def _file(what: str, run: Watched, on_screen: selection.OnScreen, word: str) -> 
             return filmstrip_png(view, word=word, site=site, head=head)
         case "export_csv":
             return curves_csv(view)
+        case "export_parquet":
+            return curves_parquet(view)
         case "export_json":
             return frame_json(view, frame)
         case "export_weights":

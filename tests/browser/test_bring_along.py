@@ -29,9 +29,11 @@ def app(tmp_path_factory):
     """Address of a server that saves its runs and plays a shorter recording than the shipped one."""
     folder = tmp_path_factory.mktemp("runs")
     small = {"n_encoder_layers": 1, "n_decoder_layers": 1, "n_heads": 2, "d_model": 16, "d_ff": 64}
-    record(RECIPES["default"].small.with_changes(steps=LAST, goal=None, **small), folder / "recording.zip")
+    record(
+        RECIPES["default"].small.with_changes(steps=LAST, goal=None, **small), folder / "recording.headlight"
+    )
     server, address = start_server(
-        HEADLIGHT_RUNS=str(folder / "runs"), HEADLIGHT_RECORDING=str(folder / "recording.zip")
+        HEADLIGHT_RUNS=str(folder / "runs"), HEADLIGHT_RECORDING=str(folder / "recording.headlight")
     )
     yield address
     server.terminate()
@@ -81,12 +83,12 @@ def test_a_run_is_downloaded_as_one_file_and_opened_in_another_browser(watch, gu
     button = watch.page.locator(".st-key-run_download button").first
     with watch.page.expect_download() as download:
         button.click()
-    assert download.value.suggested_filename == "headlight-seed4-run.zip"
-    download.value.save_as(tmp_path / "run.zip")
+    assert download.value.suggested_filename == "headlight-seed4.headlight"
+    download.value.save_as(tmp_path / "run.headlight")
 
     guest.open("/")
     guest.page.get_by_text("Open a run").click()
-    guest.page.locator(".st-key-run_open input[type=file]").set_input_files(tmp_path / "run.zip")
+    guest.page.locator(".st-key-run_open input[type=file]").set_input_files(tmp_path / "run.headlight")
     guest.until(lambda: guest.state == "finished" and guest.number("live_map", "step") == 6)
     assert watch.page.url.split("run=")[1][:22] != guest.page.url.split("run=")[1][:22]
     guest.click("run_continue")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 
@@ -13,6 +12,7 @@ from benchmarks.tools.browser import SIZE
 from benchmarks.tools.server import ROOT, free_port
 from tests.browser.conftest import SMALL, finish
 from tests.browser.watcher import Watcher
+from tests.conftest import facts_of
 from tests.serving import start_server
 
 
@@ -103,7 +103,7 @@ def test_after_a_server_was_killed_the_browser_finds_its_run_and_resumes_it(page
         seen = watch.number("live_map", "step")
         server.kill()
         server.wait()
-        assert json.loads((tmp_path / run / "run.json").read_text())["step"] > 0
+        assert facts_of(tmp_path / f"{run}.headlight")["step"] > 0
         server, _ = start_server(port, HEADLIGHT_RUNS=str(tmp_path))
         watch.open("/")  # a plain visit: only the browser knows which runs are its own
         page.locator(".st-key-run_picker").get_by_text("paused").click(timeout=30_000)

@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import new_page
 from tests.browser.watcher import Watcher
+from tests.conftest import facts_of
 from tests.serving import start_server
 
 LOOP = """
@@ -47,7 +48,7 @@ def test_an_own_model_is_followed_live_reviewed_exported_and_stays_when_its_proc
 ):
     watch, loop = followed
     page = watch.page
-    watch.until((tmp_path / "mine" / "run.json").exists, what="the folder of the training")
+    watch.until(lambda: facts_of(tmp_path / "mine.headlight"), what="the file of the training")
     watch.open("/")
     page.locator(".st-key-run_remote button").click()
     watch.until(lambda: watch.state == "training", what="the training")

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.conftest import change, with_facts
 from transformer.asking import snapshot_model
 from transformer.interventions import Block, Interventions
 from transformer.recording.tape import record
-from transformer.recording.weights import Weights
 from transformer.runs.run import Run
 from transformer.storage.archive import Archive
+from transformer.storage.file import Store
+from transformer.storage.format import Mirror
+from transformer.storage.saved import read_run
 from transformer.training.state import TrainState
 
 TAKEN = Interventions(
@@ -24,7 +28,7 @@ SITES = ["encoder.0", "decoder.0.self", "decoder.0.cross", "decoder.1.self", "de
 
 @pytest.fixture(scope="module")
 def run_of_60_steps(tmp_path_factory, tiny_run, changed_midway):
-    folder = tmp_path_factory.mktemp("saved") / "run"
+    folder = tmp_path_factory.mktemp("saved") / "run.headlight"
     run = Run(tiny_run.with_changes(steps=60, evaluate_every=30), archive=Archive(folder))
     return changed_midway(run, 52, TAKEN), folder
 
@@ -32,13 +36,15 @@ def run_of_60_steps(tmp_path_factory, tiny_run, changed_midway):
 @pytest.fixture
 def saved_run(run_of_60_steps, tmp_path):
     """The view of a run of 60 steps, with a head switched off and cells blocked at step 52, and a copy of
-    its folder in which the weights of only a few steps are kept."""
-    view, folder = run_of_60_steps
-    folder = shutil.copytree(folder, tmp_path / "run")
-    weights = Weights(folder / "weights.bin")
-    weights.follow()
-    weights.keep({0, 5, 10, 48, 52, 60})
-    return view, folder
+    its file in which the weights of only a few steps are kept."""
+    view, path = run_of_60_steps
+    path = Path(shutil.copy(path, tmp_path / "run.headlight"))
+    store, saved = Store(path, new=False), read_run(path)
+    mirror = Mirror(None, saved.weights, saved=saved.view)
+    saved.weights.keep({0, 5, 10, 48, 52, 60})
+    mirror.thin(store)
+    store.close()
+    return view, path
 
 
 @pytest.mark.parametrize(("step", "answers"), [("8", 10), ("51", 48), ("99999", 60)])
@@ -94,32 +100,29 @@ def test_the_default_step_is_the_last_and_the_default_output_is_one_line_of_text
     assert lines[0].endswith(" (right)")
 
 
-def with_another_configuration(folder):
-    facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    (folder / "run.json").write_text(json.dumps({**facts, "config": {}}), encoding="utf-8")
+def with_another_configuration(path):
+    with_facts(path, config={})
 
 
-def with_a_damaged_byte(folder):
-    weights = folder / "weights.bin"
-    weights.write_bytes(weights.read_bytes()[:-1] + b"~")
+def with_a_damaged_byte(path):
+    change(path, "UPDATE weights SET data = substr(data, 1, length(data) - 1) || x'7e' WHERE step = 60")
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.parametrize(
     ("damage", "text", "message"),
     [
-        (shutil.rmtree, "ox", "{} is not a saved run: run.json cannot be read (No such file"),
-        (lambda f: (f / "run.json").write_text("{"), "ox", "{} is not a saved run: run.json is damaged ("),
+        (Path.unlink, "ox", "{} is no run of Headlight: there is no such file."),
+        (lambda f: f.write_text("{"), "ox", "{} is damaged or no run of Headlight (file is not a database)."),
         (with_another_configuration, "ox", "The weights of step 60 do not fit this model ("),
-        (lambda f: (f / "weights.bin").unlink(), "ox", "{} holds no weights to ask."),
-        (lambda f: (f / "weights.bin").write_bytes(b""), "ox", "{} holds no weights to ask."),
-        (with_a_damaged_byte, "ox", "weights.bin is damaged at"),
+        (lambda f: change(f, "DELETE FROM weights"), "ox", "{} holds no weights to ask."),
+        (with_a_damaged_byte, "ox", "The weights of step 60 in run.headlight are damaged ("),
         (lambda f: None, "naïve", "Only the letters a to z are in the alphabet, not “ï”. Try naive."),
         (lambda f: None, "", "The word is empty; type one, such as banana."),
         (lambda f: None, "a" * 500, "The word has 500 letters; this run learns up to 5"),
     ],
 )
-def test_a_bad_folder_or_text_gives_exit_code_2_and_one_line(refused, saved_run, damage, text, message):
+def test_a_bad_file_or_text_gives_exit_code_2_and_one_line(refused, saved_run, damage, text, message):
     _, folder = saved_run
     damage(folder)
     for arguments in (["--text", text], ["--text", text, "--json"]):

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from tests.conftest import change
 from transformer.config import TASKS, TrainConfig
 from transformer.tasks import corpus_of
 
@@ -104,7 +105,7 @@ def test_bad_arguments_give_exit_code_2_and_one_line(refused, arguments, message
     assert message in refused(*arguments)
 
 
-def test_own_pairs_are_trained_saved_in_the_folder_and_read_from_there(command, pairs_file, tmp_path):
+def test_own_pairs_are_trained_saved_in_the_file_and_read_from_there(command, pairs_file, tmp_path):
     folder = tmp_path / "run"
     code, lines, _ = command(
         *("train", "--pairs", pairs_file, "--steps", "3", "--set", "d_model=8", "--set", "n_heads=2"),
@@ -124,13 +125,13 @@ def test_own_pairs_are_trained_saved_in_the_folder_and_read_from_there(command, 
     code, lines, error = command("attend", folder, "--text", "Nine and NINE", "--json")
     assert (code, error) == (0, "")
     assert json.loads(lines[0])["src_tokens"] == ["[SOS]", "nine", "and", "nine", "[EOS]"]
-    (folder / "pairs.tsv").write_text("changed", encoding="utf-8")
+    change(folder.with_suffix(".headlight"), "UPDATE fact SET value = x'00' WHERE name = 'pairs'")
     code, _, error = command("attend", folder, "--text", "nine and nine")
     assert code == 2
     assert "damaged" in error
 
 
-def test_a_tokenizer_file_is_used_and_kept_in_the_folder(command, tmp_path):
+def test_a_tokenizer_file_is_used_and_kept_in_the_file(command, tmp_path):
     from tokenizers import Tokenizer, models, pre_tokenizers
 
     backend = Tokenizer(models.WordLevel({"<unk>": 0, "the": 1, "cat": 2, "sees": 3}, unk_token="<unk>"))
@@ -179,7 +180,7 @@ def test_the_curves_of_a_run_can_be_read_in_the_format_of_tensorboard(command, t
     from tensorboardX.proto.event_pb2 import Event
     from tensorboardX.record_writer import masked_crc32c
 
-    (path,) = (folder / "tensorboard").glob("events.*")
+    (path,) = (tmp_path / "run.tensorboard").glob("events.*")
     data, found = path.read_bytes(), {}
     while data:  # a record is a length, its checksum, an event, and its checksum
         length = int.from_bytes(data[:8], "little")

@@ -8,14 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from tests.commands.conftest import complaint
-from tests.conftest import facts_of
+from tests.conftest import change, facts_of, table_of, with_facts
 from transformer.commands import train as train_command
 from transformer.runs.run import Run
 from transformer.storage import archive as archives
+from transformer.storage.file import path_of
 from transformer.storage.saved import read_run
 from transformer.training import device
 
@@ -124,12 +124,12 @@ def test_a_saved_run_records_every_step_and_an_unsaved_run_only_its_evaluations(
     assert train("--out", folder)[0] == 0
     alone, kept = (run.view for run in runs)
     assert alone.frames.steps == tuple(one.step for one in alone.snapshots) == (0, 4, 8)
-    view = read_run(folder).view
+    view = read_run(path_of(folder)).view
     assert (view.state, view.step) == ("finished", 8)
     assert kept.frames.steps == view.frames.steps == tuple(range(9))
     assert [one.step for one in view.snapshots] == [*range(9)]
     assert alone.metrics.column("loss").tolist() == kept.metrics.column("loss").tolist()
-    assert "is not empty; choose a new one" in refused("train", "--out", folder)
+    assert "exists; choose a new one" in refused("train", "--out", folder)
 
 
 @pytest.mark.parametrize(
@@ -187,15 +187,15 @@ def test_an_interrupted_run_is_stopped_and_can_be_resumed_to_the_end_of_its_plan
         patched.setattr(train_command, "_show", show)
         code, lines, _ = train("--steps", "20", "--set", "dropout=0.1", "--out", folder)
     assert (code, lines) == (1, ["Stopped at step 11."])
-    stood = facts_of(folder)
+    stood = facts_of(path_of(folder))
     assert (stood["state"], stood["step"], stood["planned"]) == ("stopped", 11, 20)
     code, lines, _ = command("train", "--resume", folder, "--json")
     said = json.loads(lines[-1])
     assert (code, said["steps"], said["seed"]) == (0, 20, 0)
     expected = losses(tiny(steps=20, dropout=0.1))
-    assert pd.read_parquet(folder / "metrics.parquet")["loss"].tolist() == expected
+    assert table_of(path_of(folder))["loss"].tolist() == expected
     assert said["train_loss"] == expected[-1]
-    after = facts_of(folder)
+    after = facts_of(path_of(folder))
     assert (after["state"], after["id"]) == ("finished", stood["id"])
     assert after["seconds"] > stood["seconds"]
 
@@ -215,24 +215,24 @@ def test_a_resumed_run_keeps_its_own_settings_and_others_are_refused(refused, tm
 
 def test_a_failed_resumption_gives_exit_code_2_and_one_line(refused, train, command, config_file, tmp_path):
     names = ("nowhere", "finished", "failed", "damaged", "held")
-    nowhere, finished, failed, damaged, held = (tmp_path / name for name in names)
+    nowhere, finished, failed, damaged, held = (tmp_path / f"{name}.headlight" for name in names)
     train("--out", finished)
     for stopped in (damaged, held):
-        shutil.copytree(finished, stopped)
-        (stopped / "run.json").write_text(json.dumps({**facts_of(stopped), "state": "stopped"}))
-    (damaged / "training.safetensors").write_bytes(b"")
+        shutil.copy(finished, stopped)
+        with_facts(stopped, state="stopped")
+    change(damaged, "UPDATE training SET step = 3")
     holds_it = archives.Archive(held, resumed=True)
     command("train", "--config", config_file(learning_rate=1e30), "--out", failed)
     for folder, message in (
-        (nowhere, f"{nowhere} is not a saved run: run.json cannot be read ("),
+        (nowhere, f"{nowhere} is no run of Headlight: there is no such file."),
         (finished, f"The run in {finished} is finished: All 8 steps are done: "),
         (failed, f"The run in {failed} cannot be resumed: At step "),
-        (damaged, f"The run in {damaged} cannot be resumed: damaged/training.safetensors cannot be read ("),
+        (damaged, f"The run in {damaged} cannot be resumed: Its saved training is at another step"),
         (held, f"Another process is training the run in {held}; watch it or stop it."),
     ):
-        before = {file: file.read_bytes() for file in folder.rglob("*.*")}
+        before = folder is not held and folder.exists() and folder.read_bytes()
         assert refused("train", "--resume", folder).startswith(message)
-        assert {file: file.read_bytes() for file in folder.rglob("*.*")} == before
+        assert before == (folder is not held and folder.exists() and folder.read_bytes())
     holds_it.close()
 
 
@@ -240,8 +240,7 @@ def test_a_run_that_could_not_be_fully_saved_gives_exit_code_1_and_the_reason(tr
     def refuse(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(archives, "append", refuse)
-    monkeypatch.setattr(archives, "rewrite", refuse)
+    monkeypatch.setattr(archives.Mirror, "write", refuse)
     code, lines, error = train("--out", tmp_path / "kept", "--json")
     assert (code, json.loads(lines[-1])["steps"]) == (1, 8)
     assert "are not on disk (No space left on device)" in error.splitlines()[-1]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.conftest import facts_of, with_facts
 from tests.own import own_run
 from transformer.runs.registry import REGISTRY
 from transformer.storage.format import read_run_file
@@ -92,14 +93,12 @@ def test_two_own_models_race_without_training(own):
 
 def test_markup_in_an_own_model_is_shown_as_text_and_an_invalid_name_is_refused(own, visit, tmp_path):
     _, (run, _) = own
-    path = tmp_path / "mine" / "run.json"
-    facts = json.loads(path.read_text())
-    facts["own"]["problem"] = "<img src=x onerror=alert(1)>"
-    path.write_text(json.dumps(facts))
+    path = tmp_path / "mine.headlight"
+    own = facts_of(path)["own"]
+    with_facts(path, own={**own, "problem": "<img src=x onerror=alert(1)>"})
     REGISTRY._runs.clear()
     assert visit({"run": run}).says(r"<img src=x onerror=alert(1)>")
-    facts["own"]["name"] = "<script>"
-    path.write_text(json.dumps(facts))
+    with_facts(path, own={**own, "name": "<script>"})
     REGISTRY._runs.clear()
     assert visit({"run": run}).says("is no longer on this server")
 
@@ -122,7 +121,7 @@ def test_exports_of_an_own_model_hold_its_numbers_but_no_weights_or_settings(own
     assert made["export_gif"][:4] == b"GIF8"
     with Image.open(io.BytesIO(made["export_strip"])) as strip:
         assert strip.width > 1500
-    monkeypatch.setattr(REGISTRY, "library", Library(visitor.run.folder.parent.parent / "elsewhere"))
+    monkeypatch.setattr(REGISTRY, "library", Library(visitor.run.path.parent / "elsewhere"))
     REGISTRY._runs.clear()
     opened = REGISTRY.open_file(made["run_download"], visitor="v", token="t")
     assert (opened.view.own.name, opened.view.frames.steps) == ("Translator", tuple(range(9)))

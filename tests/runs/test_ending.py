@@ -32,9 +32,9 @@ def test_at_shutdown_training_and_queued_runs_are_saved_at_their_step_and_can_be
     assert (training.view.state, waiting.view.state) == ("training", "queued")
     assert waiting.view.step == 0
     for run in (training, waiting):
-        folder = registry.library.folder / run.id
-        state, _ = unpack(folder, read_run(folder).view.config)
-        assert state.step == read_run(folder).view.step == run.view.step
+        saved = read_run(registry.library.path_of(run.id))
+        state, _ = unpack(saved)
+        assert state.step == saved.view.step == run.view.step
     again, expected = server(library=True), losses(config)
     for run, token in zip((training, waiting), tokens, strict=True):
         back = again.control(run.id, token)
@@ -54,7 +54,7 @@ def test_a_run_started_while_its_model_is_built_is_saved_when_the_server_ends(se
     run.halt()
     ended.set()
     registry.close()
-    assert read_run(registry.library.folder / run.id).view.step == 0
+    assert read_run(registry.library.path_of(run.id)).view.step == 0
     back = server(library=True).control(run.id, token)
     assert (back.view.state, back.view.step) == ("paused", 0)
 
@@ -78,8 +78,8 @@ def test_a_server_terminated_while_a_run_trains_exits_cleanly_and_loses_no_step(
     assert "start" in said
     for wrong in ("Traceback", "terminate called", "Abort", "Segmentation", "Exception"):
         assert wrong not in said, said
-    (folder,) = (tmp_path / "runs").iterdir()
-    saved = read_run(folder)
+    (path,) = (tmp_path / "runs").iterdir()  # all of the run is in one file
+    saved = read_run(path)
     assert saved.can_go_on
     assert saved.view.state == "paused"
     assert saved.view.step >= step

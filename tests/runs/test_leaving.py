@@ -1,4 +1,4 @@
-"""A run that is not needed is evicted from memory, and reopened once its folder is free."""
+"""A run that is not needed is evicted from memory, and reopened once its file is free."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from transformer.runs.remote import Remote
 from transformer.runs.run import Run
 from transformer.storage import archive
 from transformer.storage.archive import Archive
-from transformer.storage.claim import is_held
+from transformer.storage.file import Store, is_held
 from transformer.storage.tokens import new_token
 
 OTHER = """
@@ -126,7 +126,7 @@ def test_a_run_that_could_not_be_saved_stays_in_memory_until_it_is(server, run_o
     registry = server(library=True)
     run = run_of(registry, 3)
     monkeypatch.setattr(archive, "AGAIN_SECONDS", 0.05)
-    monkeypatch.setattr(archive, "write_whole", refuse)
+    monkeypatch.setattr(Store, "transaction", refuse)
     run.advance(1)
     until(lambda: run.view.state == "paused" and run.view.unsaved)
     unseen_for(run, 60)
@@ -138,7 +138,7 @@ def test_a_run_that_could_not_be_saved_stays_in_memory_until_it_is(server, run_o
     assert registry.listed() == []
 
 
-def test_a_run_requested_before_its_thread_releases_the_folder_can_be_changed_once_it_is_released(
+def test_a_run_requested_before_its_thread_releases_the_file_can_be_changed_once_it_is_released(
     server, run_of, tiny, until, monkeypatch
 ):
     close, may_close = Archive.close, threading.Event()
@@ -180,9 +180,7 @@ def test_a_run_whose_process_was_killed_can_be_changed_here(server, tiny, until,
     until(lambda: run.view.step == step + 2)
 
 
-def test_a_run_in_a_named_folder_stays_read_only_and_its_folder_is_not_claimed(
-    server, tiny, make_run, until, tmp_path
-):
+def test_a_run_in_a_named_file_stays_read_only_and_is_not_claimed(server, tiny, make_run, until, tmp_path):
     folder = tmp_path / "runs" / "night"
     run = make_run(tiny(), archive=Archive(folder), every_step=False)
     run.advance(3).result(20)
@@ -194,4 +192,4 @@ def test_a_run_in_a_named_folder_stays_read_only_and_its_folder_is_not_claimed(
     run.join()
     watched._asked_at -= 10
     assert registry.get(run.id) is watched
-    assert not is_held(folder)  # so that `--resume` can claim it
+    assert not is_held(folder.with_suffix(".headlight"))  # so that `--resume` can claim it

@@ -9,6 +9,7 @@ from concurrent.futures import CancelledError
 
 import pytest
 
+from tests.conftest import facts_of
 from tests.runs.conftest import TWO_HEADS_OFF
 from transformer.errors import LEFT_ALONE, InputError, explained
 from transformer.interventions import NO_INTERVENTIONS
@@ -17,7 +18,7 @@ from transformer.recording.recorder import Recorder
 from transformer.runs.recorded_training import RecordedTraining
 from transformer.runs.run import Run
 from transformer.storage.archive import Archive
-from transformer.storage.claim import Claim, is_held
+from transformer.storage.file import Store, is_held
 from transformer.storage.saved import read_run
 from transformer.tasks import Task
 from transformer.training import device
@@ -43,7 +44,7 @@ def test_a_loss_that_is_not_finite_ends_one_run_while_another_goes_on(tiny, make
     assert other.view.metrics.column("loss").tolist() == losses(tiny(seed=5, steps=40))
 
 
-def test_a_failed_run_is_opened_from_its_folder_without_a_model(tiny, make_run, until, monkeypatch, tmp_path):
+def test_a_failed_run_is_opened_from_its_file_without_a_model(tiny, make_run, until, monkeypatch, tmp_path):
     bad = make_run(tiny(learning_rate=1e30), archive=Archive(tmp_path / "run"))
     bad.start()
     reason = failed(bad, until)
@@ -52,7 +53,7 @@ def test_a_failed_run_is_opened_from_its_folder_without_a_model(tiny, make_run, 
         raise RuntimeError("a model was built")
 
     monkeypatch.setattr(RecordedTraining, "__init__", built)
-    saved = read_run(tmp_path / "run")
+    saved = read_run(tmp_path / "run.headlight")
     again = make_run(saved.view.config, archive=Archive(tmp_path / "run", resumed=True), saved=saved)
     assert again.ready.wait(30)
     assert (again.view.state, again.view.reason) == ("failed", reason)
@@ -186,7 +187,7 @@ def test_a_failing_command_raises_its_error_and_cancels_the_commands_behind_it(
     assert run.stop().cancelled()
 
 
-def test_a_command_given_while_the_folder_of_an_ended_run_closes_is_cancelled(
+def test_a_command_given_while_the_file_of_an_ended_run_closes_is_cancelled(
     tiny, make_run, monkeypatch, tmp_path
 ):
     closing, close, may_close = threading.Event(), Archive.close, threading.Event()
@@ -199,11 +200,11 @@ def test_a_command_given_while_the_folder_of_an_ended_run_closes_is_cancelled(
     assert late.cancelled()
 
 
-def test_a_folder_is_released_even_if_the_end_of_its_run_cannot_be_saved(
+def test_a_file_is_released_even_if_the_end_of_its_run_cannot_be_saved(
     tiny, make_run, monkeypatch, tmp_path, until, caplog
 ):
     run = make_run(tiny(), archive=Archive(tmp_path / "run"))
-    until(lambda: (tmp_path / "run" / "run.json").exists())
+    until(lambda: facts_of(tmp_path / "run.headlight"))
 
     def broken(archive, view, version, pack):
         raise MemoryError("no room for a copy")
@@ -213,8 +214,8 @@ def test_a_folder_is_released_even_if_the_end_of_its_run_cannot_be_saved(
     run.close()
     assert run.join()
     assert "could not be saved" in run.view.unsaved
-    assert not is_held(tmp_path / "run")
-    Claim(tmp_path / "run").release()  # another writer can claim it
+    assert not is_held(tmp_path / "run.headlight")
+    Store(tmp_path / "run.headlight", new=False).close()  # another writer can claim it
     assert "The end of run" in caplog.text
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import tomllib
 
@@ -13,6 +12,7 @@ from websockets.exceptions import InvalidStatus
 
 from benchmarks.tools.server import ROOT
 from pages.stream.files import files, loading, plotly
+from tests.conftest import facts_of
 from tests.security.stranger import SECONDS, SMALL, handshake, http_request, run_in_thread, visiting
 from tests.serving import start_server
 from transformer.runs.limits import Limits
@@ -178,7 +178,7 @@ def test_values_beyond_the_limits_break_no_page_and_train_nothing_beyond_them(ap
         return errors
 
     def trained():
-        return [json.loads(file.read_text())["config"] for file in (place / "runs").glob("*/run.json")]
+        return [facts_of(file)["config"] for file in (place / "runs").glob("*.headlight") if facts_of(file)]
 
     assert run_in_thread(forge()) == []
     for config in trained():

@@ -201,7 +201,7 @@ def test_a_server_with_100_open_sockets_one_of_them_frozen_ends_in_time_and_save
         process.wait(30)
         took = time.monotonic() - began
     assert took < ENDS_WITHIN
-    saved = read_run(folder / "runs" / run)
+    saved = read_run(folder / "runs" / f"{run}.headlight")
     assert saved.view.state == "paused"  # no process trains it any more
     assert saved.view.step >= step
     assert saved.view.frames.steps[-1] == saved.view.step

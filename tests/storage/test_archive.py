@@ -1,31 +1,34 @@
-"""A run on disk: complete, readable files that are kept up to date, and disk errors that are reported."""
+"""A run on disk: one complete file that is kept up to date, and disk errors that are reported."""
 
 from __future__ import annotations
 
 import json
+import sqlite3
+import struct
 import time
+from contextlib import closing
 from dataclasses import asdict
 
 import numpy as np
-import pandas as pd
 import pytest
+from safetensors.numpy import load
 from tokenizers import Tokenizer
 
-from tests.conftest import facts_of
+from tests.conftest import change, fact_of, facts_of
 from tests.storage.conftest import finished_run
 from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.storage import archive as module
 from transformer.storage.archive import Archive
+from transformer.storage.file import Store, Taken
 from transformer.storage.saved import read_run
 
 
-def is_whole(folder, view):
-    """Assert that the folder holds all that the view has, and return True."""
-    table = pd.read_parquet(folder / "metrics.parquet")
-    assert table["loss"].tolist() == view.metrics.column("loss").tolist()
-    assert (facts_of(folder)["state"], facts_of(folder)["step"]) == (view.state, view.step)
-    found = read_run(folder).view
+def is_whole(path, view):
+    """Assert that the file holds all that the view has, and return True."""
+    assert (facts_of(path)["state"], facts_of(path)["step"]) == (view.state, view.step)
+    found = read_run(path).view
+    assert found.metrics.column("loss").tolist() == view.metrics.column("loss").tolist()
     assert found.frames.steps == view.frames.steps
     assert [one.step for one in found.snapshots] == [one.step for one in view.snapshots]
     return True
@@ -33,34 +36,31 @@ def is_whole(folder, view):
 
 @pytest.fixture(scope="module")
 def archived(tiny_run, tmp_path_factory):
-    """A finished run and its folder."""
-    folder = tmp_path_factory.mktemp("runs") / "first"
+    """A finished run and its file."""
+    path = tmp_path_factory.mktemp("runs") / "first.headlight"
     config = tiny_run.with_changes(steps=60, evaluate_every=20)
-    return finished_run(config, folder, words=("frog", "ox")), folder
+    return finished_run(config, path, words=("frog", "ox")), path
 
 
-def test_the_folder_holds_the_whole_run_and_no_partial_files(archived):
-    run, folder = archived
-    assert sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*")) == [
-        "frames.bin",
-        "metrics.parquet",
-        "run.json",
-        "run.lock",
-        "src_tokenizer.json",
-        "tgt_tokenizer.json",
-        "training.safetensors",
-        "weights.bin",
-    ]
-    assert is_whole(folder, run.view)
+def test_an_ended_run_is_one_file_that_says_what_it_is(archived):
+    run, path = archived
+    assert [one.name for one in path.parent.iterdir()] == ["first.headlight"]
+    with closing(sqlite3.connect(path)) as database:
+        pragmas = ("application_id", "user_version", "page_size", "auto_vacuum", "freelist_count")
+        found = [database.execute(f"PRAGMA {name}").fetchone()[0] for name in pragmas]
+        assert found == [0x484C4454, 1, 65536, 2, 0]
+        assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        (sizes,) = database.execute("SELECT (SELECT * FROM pragma_page_count) * 65536").fetchone()
+    assert sizes == path.stat().st_size
+    assert is_whole(path, run.view)
 
 
-def test_run_json_holds_the_configuration_and_the_final_state(archived):
-    run, folder = archived
-    facts, view = facts_of(folder), run.view
+def test_the_fact_run_holds_the_configuration_and_the_final_state(archived):
+    run, path = archived
+    facts, view = facts_of(path), run.view
     assert RunConfig.from_json(json.dumps(facts.pop("config"))) == view.config
     assert facts.pop("kept") > 0
     assert facts == {
-        "format": 3,
         "id": run.id,
         "state": "finished",
         "reason": view.reason,
@@ -87,23 +87,29 @@ def test_run_json_holds_the_configuration_and_the_final_state(archived):
     }
 
 
-def test_pandas_reads_the_table_and_tokenizers_reads_the_tokenizer_files(archived):
-    run, folder = archived
-    table = pd.read_parquet(folder / "metrics.parquet")
-    assert table["step"].tolist() == list(range(1, 61))
-    pd.testing.assert_frame_equal(table, run.view.metrics.table())
-    assert table["exact"].notna().tolist() == [step % 20 == 0 for step in range(1, 61)]
+def test_other_programs_read_numbers_weights_and_tokenizers(archived):
+    run, path = archived
+    with closing(sqlite3.connect(path)) as database:
+        rows = database.execute("SELECT step, numbers FROM step ORDER BY step").fetchall()
+        (weights,) = database.execute("SELECT data FROM weights WHERE step = 60").fetchone()
+    assert [step for step, _ in rows] == list(range(1, 61))
+    losses = [struct.unpack_from("<d", numbers)[0] for _, numbers in rows]
+    assert losses == run.view.metrics.column("loss").tolist()
+    found, known = load(weights), run.view.snapshots[-1].weights
+    assert {name: array.tobytes() for name, array in found.items()} == {
+        name: array.tobytes() for name, array in known.items()
+    }
     for side in ("src", "tgt"):
-        loaded = Tokenizer.from_file(str(folder / f"{side}_tokenizer.json"))
+        loaded = Tokenizer.from_str(fact_of(path, f"{side}_tokenizer").decode())
         assert loaded.encode("frog").ids == run.task.src_tokenizer.encode(["frog"])[0]
 
 
 def test_a_run_is_on_disk_before_it_is_started(tiny, make_run, until, tmp_path):
     run = make_run(tiny(), archive=Archive(tmp_path / "run"), every_step=False)
-    until(lambda: (tmp_path / "run" / "run.json").exists())
-    facts = facts_of(tmp_path / "run")
+    until(lambda: facts_of(tmp_path / "run.headlight"))
+    facts = facts_of(tmp_path / "run.headlight")
     assert (facts["state"], facts["step"], facts["id"]) == ("idle", 0, run.id)
-    assert is_whole(tmp_path / "run", run.view)
+    assert is_whole(tmp_path / "run.headlight", run.view)
 
 
 def test_a_run_that_has_already_taken_steps_can_be_saved_from_then_on(tiny, make_run, until, tmp_path):
@@ -111,50 +117,54 @@ def test_a_run_that_has_already_taken_steps_can_be_saved_from_then_on(tiny, make
     run.advance(7).result(20.0)
     assert run.wait(20)
     run.keep_in(Archive(tmp_path / "run")).result(20.0)
-    until(lambda: (tmp_path / "run" / "run.json").exists())
-    assert facts_of(tmp_path / "run")["step"] == 7
-    assert read_run(tmp_path / "run").view.frames.steps == tuple(range(8))
+    until(lambda: facts_of(tmp_path / "run.headlight"))
+    assert facts_of(tmp_path / "run.headlight")["step"] == 7
+    assert read_run(tmp_path / "run.headlight").view.frames.steps == tuple(range(8))
     run.resume()
     until(lambda: run.view.state == "finished")
     run.close()
     run.join()
-    assert is_whole(tmp_path / "run", run.view)
+    assert is_whole(tmp_path / "run.headlight", run.view)
 
 
-def test_frames_and_weights_that_a_run_thins_out_are_removed_from_its_folder_too(tiny, tmp_path, monkeypatch):
-    """Frames and weights stay within their limits, and the folder lists exactly those that are left."""
+def test_frames_and_weights_that_a_run_thins_out_are_removed_from_its_file_too(tiny, tmp_path, monkeypatch):
+    """Frames and weights stay within their limits, and the file lists exactly those that are left."""
     monkeypatch.setattr("transformer.runs.run_recording.MEMORY_LIMIT", 60_000)
     monkeypatch.setattr("transformer.recording.weights.DISK_LIMIT", 1_000_000)
     monkeypatch.setattr(module, "KEPT_SECONDS", 0.05)
     run = finished_run(tiny(steps=150, evaluate_every=150), tmp_path / "run")
     assert len(run.view.frames) < 100
-    assert (tmp_path / "run" / "weights.bin").stat().st_size < 1_200_000
-    assert is_whole(tmp_path / "run", run.view)
-    snapshots = read_run(tmp_path / "run").view.snapshots
+    with closing(sqlite3.connect(tmp_path / "run.headlight")) as database:
+        assert database.execute("SELECT sum(length(data)) FROM weights").fetchone()[0] < 1_200_000
+    assert is_whole(tmp_path / "run.headlight", run.view)
+    snapshots = read_run(tmp_path / "run.headlight").view.snapshots
     assert {0, 150} <= {one.step for one in snapshots}
     assert len(snapshots) < 75
     assert all(one.weights for one in snapshots)
 
 
-def test_a_folder_that_is_not_empty_is_refused_and_left_unchanged(tmp_path):
-    (tmp_path / "letter.txt").write_text("dear")
-    with pytest.raises(InputError, match="is not empty") as refused:
-        Archive(tmp_path)
-    assert refused.value.field == "out"
-    assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
+def test_a_file_that_holds_something_is_refused_and_left_unchanged(archived, tmp_path):
+    path = tmp_path / "letter.headlight"
+    path.write_text("dear")
+    with pytest.raises(InputError, match="no run of Headlight \\(file is not a database\\)"):
+        Archive(path)
+    assert path.read_text() == "dear"
+    before = archived[1].read_bytes()
+    with pytest.raises(Taken, match="exists; choose a new one"):
+        Archive(archived[1].with_suffix(""))
+    assert archived[1].read_bytes() == before
 
 
-def test_a_folder_whose_run_was_killed_before_it_was_saved_takes_another_run(tiny, make_run, until, tmp_path):
-    folder = tmp_path / "run"
-    first = Archive(folder)
-    assert sorted(path.name for path in folder.iterdir()) == ["run.lock", "writer.json"]
-    with pytest.raises(InputError, match="^Another process is training the run in "):
-        Archive(folder)
+def test_a_file_whose_run_was_killed_before_it_was_saved_takes_another_run(tiny, make_run, until, tmp_path):
+    path = tmp_path / "run.headlight"
+    first = Archive(path)
+    with pytest.raises(Taken, match="^Another process is training the run in "):
+        Archive(path)
     first.close()
-    run = make_run(tiny(), archive=Archive(folder), every_step=False)
+    run = make_run(tiny(), archive=Archive(path), every_step=False)
     run.start()
     until(lambda: run.view.state == "finished" and run.kept)
-    assert facts_of(folder)["state"] == "finished"
+    assert facts_of(path)["state"] == "finished"
 
 
 def test_a_run_that_fails_leaves_its_reason_and_its_losses_on_disk(tiny, make_run, until, tmp_path):
@@ -162,8 +172,8 @@ def test_a_run_that_fails_leaves_its_reason_and_its_losses_on_disk(tiny, make_ru
     run.start()
     until(lambda: run.view.state == "failed")
     run.join()
-    assert facts_of(tmp_path / "run")["reason"] == run.view.reason
-    assert is_whole(tmp_path / "run", run.view)
+    assert facts_of(tmp_path / "run.headlight")["reason"] == run.view.reason
+    assert is_whole(tmp_path / "run.headlight", run.view)
 
 
 def test_a_run_hands_the_archive_its_view_at_the_set_interval(tiny, make_run, until, tmp_path, monkeypatch):
@@ -186,33 +196,68 @@ def test_a_run_hands_the_archive_its_view_at_the_set_interval(tiny, make_run, un
     assert steps[0] == 0
     assert list(steps[:-1]) == sorted(set(steps[:-1]))
     assert min(np.diff(times)[:-1]) >= 0.1  # the last was handed over because the run was closed
-    assert facts_of(tmp_path / "run")["step"] == steps[-1] == run.view.step
+    assert facts_of(tmp_path / "run.headlight")["step"] == steps[-1] == run.view.step
 
 
 # Disk errors.
 
 
-@pytest.mark.parametrize("name", ["append", "sync", "write_whole"])
-def test_a_run_on_a_full_disk_finishes_in_memory_reports_it_and_is_saved_later(
-    tiny, make_run, until, losses, tmp_path, monkeypatch, name
-):
-    def full(*_, **__):
-        raise OSError(28, "No space left on device")
+@pytest.fixture
+def full(monkeypatch):
+    """Fill the disk, or empty it again: SQLite's own limit stands for that of the disk."""
+    opened, database = [], Store._claim
 
-    writes = getattr(module, name)
+    def claim(store):
+        database(store)
+        opened.append(store._database)
+
+    monkeypatch.setattr(Store, "_claim", claim)
     monkeypatch.setattr(module, "AGAIN_SECONDS", 0.05)
-    run = make_run(tiny(), archive=Archive(tmp_path / "run"), every_step=False)
-    until(lambda: (tmp_path / "run" / "run.json").exists())
-    monkeypatch.setattr(module, name, full)
+
+    def set_full(is_full):
+        for one in opened:
+            pages = one.execute("PRAGMA page_count").fetchone()[0] if is_full else 2**30
+            one.execute(f"PRAGMA max_page_count = {pages}")
+
+    return set_full
+
+
+def test_a_run_on_a_full_disk_finishes_in_memory_reports_it_and_is_saved_later(
+    tiny, make_run, until, losses, tmp_path, full
+):
+    path = tmp_path / "run.headlight"
+    run = make_run(tiny(steps=60), archive=Archive(path), every_step=False)
+    until(lambda: facts_of(path) and run.kept)
+    full(True)
     run.start()
     until(lambda: run.view.state == "finished" and run.view.unsaved)
-    assert run.view.metrics.column("loss").tolist() == losses(tiny())
-    assert "are not on disk (No space left on device)" in run.view.unsaved
-    assert facts_of(tmp_path / "run")["state"] == "idle"
-    monkeypatch.setattr(module, name, writes)
+    assert run.view.metrics.column("loss").tolist() == losses(tiny(steps=60))
+    assert "are not on disk (database or disk is full)" in run.view.unsaved
+    assert facts_of(path)["state"] in ("idle", "training")
+    assert read_run(path).can_go_on  # it is of one moment, an earlier one
+    full(False)
     until(lambda: not run.view.unsaved)
-    assert facts_of(tmp_path / "run")["state"] == "finished"
-    assert is_whole(tmp_path / "run", run.view)
+    assert is_whole(path, run.view)
+
+
+def test_a_file_that_is_deleted_is_reported_while_the_run_goes_on(tiny, make_run, until, tmp_path):
+    run = make_run(tiny(), archive=Archive(tmp_path / "run"), every_step=False)
+    until(lambda: run.kept)
+    (tmp_path / "run.headlight").unlink()
+    run.start()
+    until(lambda: run.view.state == "finished" and run.view.unsaved)
+    assert "are not on disk (No such file or directory)" in run.view.unsaved
+
+
+def test_a_writer_whose_file_another_process_took_over_writes_no_more(tiny, make_run, until, tmp_path):
+    path = tmp_path / "run.headlight"
+    run = make_run(tiny(), archive=Archive(path), every_step=False)
+    until(lambda: run.kept)
+    change(path, "UPDATE fact SET value = '{}' WHERE name = 'writer'")
+    run.start()
+    until(lambda: run.view.state == "finished" and run.view.unsaved)
+    assert "another process writes this file now" in run.view.unsaved
+    assert facts_of(path)["state"] == "idle"
 
 
 def test_a_programming_error_while_saving_is_reported_and_ends_no_run(
@@ -221,7 +266,7 @@ def test_a_programming_error_while_saving_is_reported_and_ends_no_run(
     def wrong(*_):
         raise TypeError("a step is no word")
 
-    monkeypatch.setattr(module, "to_record", wrong)
+    monkeypatch.setattr("transformer.recording.chunk.as_bytes", wrong)
     run = make_run(tiny(), archive=Archive(tmp_path / "run"), every_step=False)
     run.start()
     until(lambda: run.view.state == "finished" and run.view.unsaved)

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import fields
 
 import numpy as np
 import pytest
 
-from tests.conftest import facts_of
-from tests.storage.conftest import with_facts
+from tests.conftest import change, with_facts
 from transformer.errors import InputError
-from transformer.player.index import Index
-from transformer.recording.records import scan
 from transformer.recording.view import RunView
-from transformer.runs.queue import Lease
-from transformer.runs.remote import Remote
-from transformer.runs.watched import reopened
 from transformer.storage import saved as module
 from transformer.storage.archive import Archive
 from transformer.storage.saved import Reader, read_run
@@ -44,99 +36,73 @@ def test_a_finished_run_is_read_back_unchanged(saved):
             name: w.tobytes() for name, w in other.weights.items()
         }
     np.testing.assert_array_equal(read.view.metrics.table(), view.metrics.table())
-    assert (read.folder, read.words, read.can_go_on) == (folder, ("frog",), True)
+    assert (read.path, read.words, read.can_go_on) == (folder, ("frog",), True)
 
 
 @pytest.mark.parametrize("state", ["idle", "training"])
-def test_a_run_whose_process_ended_is_paused_at_its_saved_step_without_later_records(saved, state):
-    view, folder = saved
-    (folder / "training.safetensors").unlink()
-    with_facts(folder, state=state, reason="", step=5)
-    found = read_run(folder)
-    read = found.view
-    assert (read.state, found.can_go_on) == ("paused", False)
-    assert "the last saved step is 5" in read.reason
-    assert read.metrics.column("step").tolist() == [1, 2, 3, 4, 5]
-    assert read.metrics.column("loss").tolist() == view.metrics.column("loss").tolist()[:5]
-    assert read.frames.steps == (0, 1, 2, 3, 4, 5)
-    assert [snapshot.step for snapshot in read.snapshots] == [0, 1, 2, 3, 4, 5]
+def test_a_run_whose_process_ended_is_paused_at_its_saved_step(saved, state):
+    _, path = saved
+    with_facts(path, state=state, reason="")
+    change(path, "DELETE FROM training")
+    found = read_run(path)
+    assert (found.view.state, found.can_go_on, found.damage) == ("paused", False, "")
+    assert found.view.reason == "Its process ended; the last saved step is 8."
 
 
-def test_the_training_state_takes_precedence_if_the_process_ended_before_run_json_was_written(saved):
-    view, folder = saved
-    with_facts(folder, state="training", step=3, kept=facts_of(folder)["kept"] - 1)
-    assert (read_run(folder).view.step, read_run(folder).view.state) == (8, "finished")
-    assert read_run(folder).view.moments == view.moments
+def test_a_training_of_another_step_cannot_go_on_unless_the_run_has_failed(saved):
+    _, path = saved
+    change(path, "UPDATE training SET step = 7")
+    assert (read_run(path).can_go_on, read_run(path).damage) == (
+        False,
+        "Its saved training is at another step than the run: 7.",
+    )
+    with_facts(path, state="failed")
+    assert (read_run(path).view.state, read_run(path).damage) == ("failed", "")
 
 
-def test_a_reader_continues_where_it_stopped(tiny_run, make_run, until, tmp_path, monkeypatch):
-    """While a run is written, no record is read twice and none is missing."""
-    folder, taken = tmp_path / "run", []
-    run = make_run(tiny_run.with_changes(steps=60, evaluate_every=60), archive=Archive(folder))
+def test_a_reader_in_another_look_reads_only_what_is_new(tiny_run, make_run, until, tmp_path, monkeypatch):
+    """While a run is written, no map is read twice and none is missing, also where others are thinned."""
+    path, taken = tmp_path / "run.headlight", []
+    run = make_run(tiny_run.with_changes(steps=60, evaluate_every=60), archive=Archive(path))
     until(lambda: run.view.frames and run.kept)
-    reader, body = Reader(folder), module.body_of
-    monkeypatch.setattr(module, "body_of", lambda path, entry: taken.append(entry.at) or body(path, entry))
+    reader, read = Reader(path), module.read_chunk
+    monkeypatch.setattr(module, "read_chunk", lambda data: taken.append(read(data).steps) or read(data))
     for last in (7, 20, 33):
         run.advance(last - run.view.step).result(30)
         until(lambda last=last: run.view.state == "paused" and run.view.step == last and run.kept)
         found = reader.read().view
         assert found.frames.steps == tuple(range(last + 1))
         assert [one.step for one in found.snapshots] == [*range(last + 1)]
+        assert found.metrics.column("step").tolist() == [*range(1, last + 1)]
         for name, weights in found.snapshots[-1].weights.items():
             assert np.array_equal(weights, run.view.snapshots[-1].weights[name])
-    assert len(taken) == len(set(taken)) == len([*scan(folder / "frames.bin")])
+    n_chunks = sum(len(run.view.frames.chunks_of(word)) for word in run.words)
+    assert len(taken) == n_chunks
+    before = found.frames.generation
+    run.drop_word(run.words[0]).result(30)
+    until(lambda: run.kept)
+    found = reader.read().view
+    assert found.frames.words == run.view.frames.words
+    assert found.frames.generation > before
 
 
-def test_a_failed_run_that_is_newer_than_its_training_state_is_not_damaged(saved):
-    _, folder = saved
-    with_facts(folder, state="failed", kept=99)
-    assert (read_run(folder).view.state, read_run(folder).damage) == ("failed", "")
+def test_only_damaged_maps_are_left_out_with_a_warning(saved, caplog):
+    view, path = saved
+    change(path, "UPDATE map SET data = substr(data, 1, 5000) || x'ff' || substr(data, 5002) WHERE first = 0")
+    read = read_run(path)
+    assert {*read.view.frames.steps} < {*view.frames.steps}
+    assert read.kept == 0  # the next transaction writes all again
+    assert "what was recorded at step 0 is left out: its numbers are not those that were writ" in caplog.text
 
 
-def test_reading_the_table_leaves_no_arrow_thread_that_could_abort_the_process_at_exit(saved):
-    _, folder = saved
-    script = f"""
-import os
-from pathlib import Path
-import pyarrow.parquet
-from transformer.storage.saved import read_metrics
-before = len(os.listdir("/proc/self/task"))
-read_metrics(Path({str(folder / "metrics.parquet")!r}))
-print(len(os.listdir("/proc/self/task")) - before)
-"""
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == "0\n"
-
-
-GONE = {"language": "en", "digits": 4, "to_words": False, "pad_to": None}
-"""Removed settings, as stored in folders of earlier versions."""
-
-
-def as_before(folder, **train):
-    """Write a folder's configuration as an earlier version would have."""
-    config = facts_of(folder)["config"]
-    with_facts(folder, config={**config, "train": {**config["train"], **GONE, **train}})
-
-
-def test_a_run_with_removed_settings_is_read_and_can_be_resumed(saved):
-    view, folder = saved
-    as_before(folder)
-    read = read_run(folder)
-    assert (read.view.config, read.view.own, read.can_go_on, read.damage) == (view.config, None, True, "")
-    as_before(folder, pad=3)
-    with pytest.raises(InputError, match="TrainConfig has no setting 'pad'"):
-        read_run(folder)
-
-
-def test_a_run_of_a_removed_task_can_be_viewed_and_shows_why_it_cannot_go_on(saved):
-    view, folder = saved
-    as_before(folder, task="numbers")
-    read = read_run(folder)
-    assert read.view.own.problem.startswith("This run learned numbers in words, a task that Headlight no lon")
-    assert read.view.frames.steps == view.frames.steps
-    assert read.view.kinds == ("encoder", "decoder", "cross")
-    for site, maps in view.frame.maps[0].items():
-        np.testing.assert_array_equal(read.view.frame.maps[0][site], maps)
-    assert isinstance(reopened(folder, Lease(), lambda: None), Remote)
-    kinds = Index(read.view.config).whole(read.view)["kinds"]
-    assert kinds["cross"]["sites"] == ["decoder.0.cross", "decoder.1.cross"]
+def test_damaged_weights_are_reported_when_they_are_read(saved):
+    _, path = saved
+    change(path, "UPDATE weights SET data = substr(data, 1, length(data) - 1) || x'7e' WHERE step = 4")
+    change(path, "DELETE FROM weights WHERE step = 6")
+    snapshots = read_run(path).view.snapshots
+    assert [one.step for one in snapshots] == [*range(9)]
+    with pytest.raises(InputError, match=r"^The weights of step 4 in run\.headlight are damaged \("):
+        dict(snapshots[4].weights)
+    with pytest.raises(InputError, match=r"^The weights of step 6 are not kept any more"):
+        dict(snapshots[6].weights)
+    assert snapshots[3].weights.keys() == snapshots[5].weights.keys()

@@ -6,10 +6,10 @@ import json
 from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 
+from tests.conftest import table_of
 from tests.training.conftest import MODULE, complaints, launch
 from transformer.commands.line import NAMES, place
 from transformer.config import RunConfig
@@ -38,23 +38,23 @@ def uneven(tiny_run):
 
 @pytest.fixture(scope="module")
 def by_two(uneven, tmp_path_factory):
-    """The same configuration trained by two processes: the result of the launcher, and the folder."""
+    """The same configuration trained by two processes: the result of the launcher, and the file."""
     home = tmp_path_factory.mktemp("by_two")
     (home / "uneven.json").write_text(uneven.to_json(), encoding="utf-8")
     done = launch(*MODULE, "train", "--config", home / "uneven.json", "--json", "--out", home / "run")
     assert done.returncode == 0, done.stderr
-    return done, home / "run"
+    return done, home / "run.headlight"
 
 
 def test_two_processes_report_the_same_numbers_as_one_on_the_same_batches(by_two, uneven):
-    table = pd.read_parquet(by_two[1] / "metrics.parquet")
+    table = table_of(by_two[1])
     assert table["step"].tolist() == list(range(1, uneven.train.steps + 1))
     for name, ours in zip(NUMBERS, numbers_of(uneven), strict=True):
         # a norm sums many gradients, with the rounding error of each
         np.testing.assert_allclose(table[name], ours, atol=1e-5, rtol=1e-4 if "norm" in name else 0)
 
 
-def test_the_folder_is_written_once_and_holds_the_same_run_as_that_of_one(by_two, uneven, make_run, until):
+def test_the_file_is_written_once_and_holds_the_same_run_as_that_of_one(by_two, uneven, make_run, until):
     _, folder = by_two
     run, steps = make_run(uneven, every_step=False), uneven.train.steps
     run.start()
@@ -180,7 +180,7 @@ def test_a_refusal_is_reported_by_one_of_the_processes_in_one_line(config_file, 
         "A batch of 1 cannot be spread over 2 processes; choose a batch_size of at least 2, or start fewer "
         "processes."
     ]
-    assert not (tmp_path / "run").exists()
+    assert not (tmp_path / "run.headlight").exists()
 
 
 CUDA, MPS, CPU = ("cuda", "cpu"), ("mps", "cpu"), ("cpu",)

@@ -9,12 +9,13 @@ import time
 
 import pytest
 
+from tests.conftest import facts_of
 from tests.training.conftest import MODULE, ROOT, command, complaints, environment, launch
 from transformer.errors import LEFT_ALONE
 
 
-def state_on_disk(folder):
-    facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+def state_on_disk(path):
+    facts = facts_of(path)
     return facts["state"], facts["reason"]
 
 
@@ -66,7 +67,7 @@ def test_the_goal_ends_all_processes(program, kept, tmp_path):
     done = launch(program(EVERY_RIGHT), *kept, "--target", "0.9", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["steps"] == 4
-    assert state_on_disk(tmp_path / "run")[0] == "finished"
+    assert state_on_disk(tmp_path / "run.headlight")[0] == "finished"
 
 
 OUT = "RuntimeError: the letters have run out"
@@ -88,7 +89,7 @@ def test_a_process_that_fails_ends_all_with_a_message(program, kept, tmp_path, r
     assert done.returncode != 0
     assert time.monotonic() - began < 60, "the launcher had to kill somebody who waited"
     assert sorted(complaints(done.stderr)) == sorted(told)
-    assert state_on_disk(tmp_path / "run") == ("failed", reason)
+    assert state_on_disk(tmp_path / "run.headlight") == ("failed", reason)
 
 
 @pytest.mark.parametrize("request_to_stop", [signal.SIGINT, signal.SIGTERM])
@@ -99,7 +100,7 @@ def test_an_interrupted_run_is_stopped_in_all_processes(kept, tmp_path, request_
     with subprocess.Popen(started, cwd=ROOT, env=environment(), **pipes) as launched:
         try:
             end = time.monotonic() + 60
-            while not (tmp_path / "run" / "run.json").exists():
+            while not facts_of(tmp_path / "run.headlight"):
                 assert time.monotonic() < end, "it has not begun"
                 time.sleep(0.05)
             launched.send_signal(request_to_stop)
@@ -109,7 +110,7 @@ def test_an_interrupted_run_is_stopped_in_all_processes(kept, tmp_path, request_
     assert launched.returncode != 0
     assert said.startswith("Stopped at step ")
     assert complaints(error) == []
-    assert state_on_disk(tmp_path / "run")[0] == "stopped"
+    assert state_on_disk(tmp_path / "run.headlight")[0] == "stopped"
 
 
 @pytest.mark.slow

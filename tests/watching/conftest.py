@@ -48,12 +48,12 @@ def training(model, steps, watch=None, fails_at=None):
 
 
 def kept(watch):
-    """Return the view of the run in the folder of a watch."""
-    return read_run(watch.folder).view
+    """Return the view of the run in the file of a watch."""
+    return read_run(watch.path).view
 
 
 def recorded(watch, steps=(1,), **numbers):
-    """Return the view in the folder of a watch after these steps, each with these numbers."""
+    """Return the view in the file of a watch after these steps, each with these numbers."""
     for step in steps:
         watch.step(step, **numbers)
     watch.close()

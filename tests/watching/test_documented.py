@@ -42,7 +42,7 @@ def test_each_program_has_at_most_40_lines_and_records_its_heads(program, folder
         text=True,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    view = read_run(tmp_path / "runs" / folder).view
+    view = read_run(tmp_path / "runs" / f"{folder}.headlight").view
     assert (view.state, view.step, view.own.problem) == ("finished", 6, "")
     assert len(view.frame.axes) == sites
     assert view.frame.maps[0][list(view.frame.axes)[-1]].shape[1:][-1] == columns

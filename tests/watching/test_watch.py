@@ -14,6 +14,7 @@ import pytest
 import torch
 from torch import nn
 
+from tests.conftest import facts_of
 from tests.watching.conftest import Toy, kept, recorded, training
 from transformer import Watch, attention_of
 from transformer.storage.saved import read_run
@@ -210,7 +211,7 @@ def growing(model, inputs):
         (Toy(), {"attention": lambda model, x: {"a": torch.full((1, 2, 3, 3), 1.5)}}, "go from 1.5 to 1.5"),
         (Toy(), {"inputs": EXAMPLE}, "inputs is a mapping of names to inputs"),
         (Toy(), {"share": 0}, "share=0 is no share of the time"),
-        (Toy(), {"out": "/proc/headlight"}, "The folder /proc/headlight cannot be written"),
+        (Toy(), {"out": "/proc/headlight"}, "The file /proc/headlight.headlight cannot be written"),
     ],
 )
 def test_a_warning_names_what_cannot_be_recorded_and_training_goes_on(model, how, sentence, watched):
@@ -219,7 +220,7 @@ def test_a_warning_names_what_cannot_be_recorded_and_training_goes_on(model, how
         watch.step(step, loss=1.0)
     watch.close()
     assert said(watched).count(sentence) == 1
-    if watch.folder is not None:
+    if watch.path is not None:
         assert kept(watch).own.problem == watch.problem
 
 
@@ -389,7 +390,7 @@ def test_a_folder_whose_name_is_taken_gets_a_number(toy, watched, tmp_path):
     first, second = (watched(toy, {"line": EXAMPLE}) for _ in range(2))  # both at once
     assert len({recorded(one).id for one in (first, second)}) == 2
     third = watched(toy, {"line": EXAMPLE})
-    assert [one.folder.name for one in (first, second, third)] == ["mine", "mine-2", "mine-3"]
+    assert [one.path.stem for one in (first, second, third)] == ["mine", "mine-2", "mine-3"]
 
 
 LOOP = """
@@ -419,7 +420,7 @@ def loop(folder, how):
 def test_a_program_that_ends_without_closing_records_how_it_ended(how, state, reason, tmp_path):
     with loop(tmp_path / "run", how) as process:
         process.communicate(timeout=60)
-    view = read_run(tmp_path / "run").view
+    view = read_run(tmp_path / "run.headlight").view
     assert (view.state, view.reason, view.step) == (state, reason, 4)
 
 
@@ -427,16 +428,64 @@ def test_a_run_is_readable_while_another_process_writes_it_and_after_that_proces
     seen = set()
 
     def followed():
-        if (tmp_path / "run" / "run.json").exists():
-            seen.add(read_run(tmp_path / "run").view.step)
+        if facts_of(tmp_path / "run.headlight"):
+            seen.add(read_run(tmp_path / "run.headlight").view.step)
         return len(seen) >= 3 and max(seen) > 15
 
     with loop(tmp_path / "run", "for ever") as process:
         until(followed)
         process.kill()
-    view = read_run(tmp_path / "run").view
+    view = read_run(tmp_path / "run.headlight").view
     assert view.state == "paused"
     assert view.step >= max(seen)
     assert view.reason == f"Its process ended; the last saved step is {view.step}."
     assert set(view.frames.steps) <= {*range(view.step + 1)}
     assert len(view.frames) > 3
+
+
+NEEDED = """
+import sys
+
+for name in ("pandas", "plotly", "psutil", "pyarrow", "safetensors", "streamlit", "tokenizers", "tqdm"):
+    sys.modules[name] = None
+import torch
+from transformer import Watch
+
+watch = Watch(torch.nn.MultiheadAttention(4, 2), {"x": (torch.ones(3, 1, 4),) * 3}, sys.argv[1])
+watch.step(1, loss=1.0)
+watch.close()
+assert not watch.problem, watch.problem
+"""
+
+
+def test_watching_needs_no_packages_but_torch_numpy_and_msgspec(tmp_path):
+    subprocess.run([sys.executable, "-c", NEEDED, str(tmp_path / "run")], check=True, timeout=120)
+    assert read_run(tmp_path / "run.headlight").view.step == 1
+
+
+SEVERAL = """
+import os, sys
+import torch
+
+initialised = sys.argv[2] == "initialised"
+if initialised:
+    rank = int(os.environ.pop("RANK"))
+    os.environ.pop("WORLD_SIZE")
+    store = torch.distributed.FileStore(sys.argv[1] + "/meeting", 2)
+    torch.distributed.init_process_group("gloo", store=store, rank=rank, world_size=2)
+from transformer import Watch
+
+watch = Watch(torch.nn.MultiheadAttention(4, 2), {"x": (torch.ones(3, 1, 4),) * 3}, sys.argv[1] + "/run")
+watch.step(1, loss=1.0)
+watch.close()
+assert not watch.problem, watch.problem
+"""
+
+
+@pytest.mark.parametrize("how", ["initialised", "launched"])
+def test_of_several_processes_that_train_together_only_the_first_writes_a_file(tmp_path, how):
+    command = [sys.executable, "-c", SEVERAL, str(tmp_path), how]
+    each = [os.environ | {"RANK": str(rank), "WORLD_SIZE": "2"} for rank in range(2)]
+    begun = [subprocess.Popen(command, env=env) for env in each]
+    assert [one.wait(120) for one in begun] == [0, 0]
+    assert [path.name for path in tmp_path.glob("*headlight")] == ["run.headlight"]

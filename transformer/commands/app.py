@@ -1,4 +1,4 @@
-"""`app` starts the web app; `open` starts it on a run's folder."""
+"""`app` starts the web app; `open` starts it on a run's file."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer.commands.line import print_error
+from transformer.storage.file import found
 from transformer.storage.format import read_run_file
 from transformer.storage.library import ENVIRONMENT
 
@@ -21,12 +22,12 @@ SCRIPT = next(path for path in (_PACKAGE / "_app" / "app.py", _PACKAGE.parent / 
 def add(commands: Any) -> None:
     app = commands.add_parser("app", help="start the web app", description="Start the web app.")
     opens = commands.add_parser(
-        "open", help="start the web app on a run", description="Start the web app on a run's folder."
+        "open", help="start the web app on a run", description="Start the web app on a run's file."
     )
-    opens.add_argument("folder", type=Path, metavar="DIR", help="the run's folder, such as runs/mine")
+    opens.add_argument("path", type=Path, metavar="FILE", help="the run's file, such as runs/mine.headlight")
     for command in (app, opens):
         command.add_argument("--port", type=int, default=8501, help="of the server (default: 8501)")
-        command.set_defaults(run=run, folder=None)
+        command.set_defaults(run=run, path=None)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -35,10 +36,10 @@ def run(arguments: argparse.Namespace) -> int:
         print_error("The app needs more packages. Install them: pip install 'headlight-attention[app]'")
         return 2
     surroundings = dict(os.environ)
-    if arguments.folder is not None:
-        folder = arguments.folder.resolve()
-        id_ = read_run_file(folder).id
-        surroundings[ENVIRONMENT] = str(folder.parent)
+    if arguments.path is not None:
+        path = found(arguments.path).resolve()
+        id_ = read_run_file(path).id
+        surroundings[ENVIRONMENT] = str(path.parent)
         sys.stdout.write(f"The run: http://localhost:{arguments.port}/?run={id_}\n")
         sys.stdout.flush()
     command = [sys.executable, "-m", "streamlit", "run", str(SCRIPT), "--server.port", str(arguments.port)]

@@ -17,7 +17,7 @@ def add(commands: Any) -> None:
     attend = commands.add_parser(
         "attend", help="ask a saved run", description="Ask the model of any step of a saved run."
     )
-    attend.add_argument("folder", type=Path, metavar="DIR", help="a folder written by `train --out`")
+    attend.add_argument("path", type=Path, metavar="FILE", help="a run written by `train --out`")
     attend.add_argument("--text", required=True, help="the word or sentence to ask")
     attend.add_argument(
         "--step", type=int, help="step of the model; the nearest with saved weights (default: the last)"
@@ -29,13 +29,14 @@ def add(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the answer and return 0. Raises InputError if the word cannot be asked."""
     from transformer.asking import snapshot_model
+    from transformer.storage.file import found
     from transformer.storage.saved import read_run
 
-    saved = read_run(arguments.folder)  # keep the reference: it holds the own data that the model needs
+    saved = read_run(found(arguments.path))  # keep the reference: it holds the own data that the model needs
     view = saved.view
     snapshot = view.snapshot_at(view.step if arguments.step is None else arguments.step)
     if snapshot is None:
-        raise InputError(f"{arguments.folder} holds no weights to ask.")
+        raise InputError(f"{arguments.path} holds no weights to ask.")
     model = snapshot_model(view.config, snapshot, snapshot.interventions)
     said = model.answer(arguments.text)
     if not arguments.json:

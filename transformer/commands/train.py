@@ -78,14 +78,16 @@ def add(commands: Any) -> None:
         help="any other setting, its value as JSON; may be repeated",
     )
     train.add_argument(
-        "--tensorboard", action="store_true", help="also write TensorBoard curves to the run's folder"
+        "--tensorboard",
+        action="store_true",
+        help="also write TensorBoard curves, to NAME.tensorboard beside the run's file",
     )
-    train.add_argument("--out", type=Path, metavar="DIR", help="a new folder for the run")
+    train.add_argument("--out", type=Path, metavar="FILE", help="a new file for the run, such as runs/mine")
     train.add_argument(
         "--resume",
         type=Path,
-        metavar="DIR",
-        help="resume the run in this folder",
+        metavar="FILE",
+        help="resume the run in this file",
     )
     train.add_argument(
         "--device", choices=DEVICES, help="where to train (default: the configuration's, auto)"
@@ -111,7 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
     from transformer.training.device import resolve_device  # imports torch: only once the arguments are valid
 
     resolve_device(config.device)
-    completed(config)  # before the folder is created: the task may refuse these settings
+    completed(config)  # before the file is created: the task may refuse these settings
     config, distributed = _joined(config)
     if distributed is not None and not distributed.leads:
         return _take_part(config, distributed)
@@ -132,13 +134,15 @@ def _resumed(arguments: argparse.Namespace) -> int:
     if place() is not None:
         raise InputError("--resume works in one process only; start it without the launcher.")
     from transformer.storage.archive import Archive
+    from transformer.storage.file import found
     from transformer.storage.saved import read_run
 
     values = vars(arguments) | {"least": None if arguments.least == 1 else arguments.least}
     given = [name for name, value in values.items() if not (value is None or value is False or value == [])]
     if others := sorted(set(given) - {"command", "run", "resume", "json"}):
         raise InputError(f"--resume uses the settings of the run; leave out --{', --'.join(others)}.")
-    saved = read_run(arguments.resume)
+    path = found(arguments.resume)
+    saved = read_run(path)
     if saved.view.state == FINISHED:
         raise InputError(f"The run in {arguments.resume} is finished: {saved.view.reason}")
     if saved.view.state == FAILED or not saved.can_go_on:
@@ -146,7 +150,7 @@ def _resumed(arguments: argparse.Namespace) -> int:
             f"The run in {arguments.resume} cannot be resumed: {saved.damage or saved.view.reason} Start "
             "a new one with --config."
         )
-    archive = Archive(arguments.resume, resumed=True)
+    archive = Archive(path, resumed=True)
     saved = replace(saved, view=replace(saved.view, state=PAUSED))  # a stopped run keeps its plan
     training = Run(saved.view.config, archive=archive, saved=saved)
     training.resume()

@@ -1,4 +1,4 @@
-"""A run's numbers for other programs: the curves as CSV, one frame as JSON, the weights as safetensors."""
+"""A run's numbers for other programs: curves as CSV and Parquet, a frame as JSON, weights as safetensors."""
 
 from __future__ import annotations
 
@@ -24,6 +24,12 @@ DIGITS = 4
 def curves_csv(view: RunView) -> str:
     """Every step's numbers so far, one row a step; empty where a step has no such number."""
     table: str = view.metrics.table().to_csv(index=False, lineterminator="\n")
+    return table
+
+
+def curves_parquet(view: RunView) -> bytes:
+    """The same numbers as Parquet; NaN where a step has no such number."""
+    table: bytes = view.metrics.table().to_parquet(index=False)
     return table
 
 

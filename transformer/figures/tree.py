@@ -59,8 +59,8 @@ def beam_tree(nodes: Sequence[Hypothesis], tokens: Sequence[str], *, title: str,
     data += [start, _legend_entry()]
     boxes = [_box(node.step, node.rank, half, node.fate, node.ended) for node in nodes]
     layout = {
-        "title": titled(title, pad=26),
-        "margin": {"l": 4, "r": 4, "t": 76, "b": 4},
+        "title": titled(title, pad=44),
+        "margin": {"l": 4, "r": 4, "t": 94, "b": 4},
         "shapes": [_box(0, 1, half, CHOSEN, False), *boxes],
         "hovermode": "closest",
         "hoverdistance": 30,

@@ -19,7 +19,6 @@ import numpy as np
 from transformer.axes import Axes, is_own
 from transformer.interventions import Interventions, open_cells
 from transformer.recording.frame import Array, Word
-from transformer.recording.records import Record
 
 _NAME = re.compile(r"[^<>&\"'\x00-\x1f]{1,200}")
 ONE, BLOCKED = 65534, 65535
@@ -156,7 +155,7 @@ def is_name(text: str) -> bool:
     return bool(_NAME.fullmatch(text))
 
 
-# Chunks as records of a file.
+# Chunks in a file.
 
 
 def facts_of(kind: Any, said: Any) -> dict[str, Any]:
@@ -169,20 +168,21 @@ class _InFile(ChunkFacts):
     heads: int
 
 
-def as_record(chunk: Chunk) -> Record:
-    """Encode a chunk as a record: its facts, then the codes of each site in turn, then the predictions."""
+def as_bytes(chunk: Chunk) -> bytes:
+    """Encode a chunk: its facts as a line of JSON, the codes of each site in turn, the predictions."""
     heads = next(iter(chunk.maps.values())).shape[1]
-    said = {"kind": "chunk", **facts_of(ChunkFacts, chunk), "heads": heads}
+    facts = msgspec.json.encode({**facts_of(ChunkFacts, chunk), "heads": heads})
     arrays = [*(chunk.maps[site] for site in chunk.axes), chunk.predicted]
-    return Record(msgspec.json.encode(said), b"".join(array.astype("<u2").tobytes() for array in arrays))
+    return b"".join((facts, b"\n", *(array.astype("<u2").tobytes() for array in arrays)))
 
 
-def from_record(facts: bytes, body: bytes) -> Chunk:
-    """Read a chunk from its record.
+def from_bytes(data: bytes) -> Chunk:
+    """Read a chunk.
 
     Raises:
         ValueError: its parts do not fit each other.
     """
+    facts, _, body = data.partition(b"\n")
     said = msgspec.json.decode(facts, type=_InFile)
     n, word = len(said.steps), said.word
     if not n or list(said.steps) != sorted(set(said.steps)) or said.steps[0] < 0 or not 0 < said.heads <= 64:

@@ -125,6 +125,11 @@ class Frames(Sequence[Frame]):
         return None if nearest is None else by_step[nearest]
 
     @property
+    def measured(self) -> tuple[Measurement | Outputs | Evaluation, ...]:
+        """All that was measured: measurements, then outputs, then evaluations."""
+        return tuple(one for by_step in self._costly.values() for one in by_step.values())
+
+    @property
     def measurements(self) -> tuple[Measurement, ...]:
         """All measurements, in order of step."""
         return tuple(one for _, one in sorted(self._costly[Measurement].items()))

@@ -114,6 +114,10 @@ class Metrics:
         self._rows = np.concatenate([self._rows[: self._n], rows, np.full((256, len(self.names)), np.nan)])
         self._n += len(rows)
 
+    def rows(self, first: int, end: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Some rows, as `extend` takes them."""
+        return self._rows[first:end]
+
     def __len__(self) -> int:
         return self._n
 

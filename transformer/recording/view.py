@@ -114,7 +114,7 @@ class RunView(RunFacts):
     steps_per_second: float = 0.0
     """Over the last steps; 0 where unknown."""
     unsaved: str = ""
-    """Why the run's folder is not up to date, in words; empty where it is, or there is none."""
+    """Why the run's file is not up to date, in words; empty where it is, or there is none."""
 
     @property
     def frame(self) -> Frame | None:
@@ -216,7 +216,7 @@ class Publisher:
     def __init__(self, view: RunView) -> None:
         self.view = view
         self.version = 0
-        """Number of changes that the run's folder has to save."""
+        """Number of changes that the run's file has to save."""
         self._publishing = threading.Lock()  # the run, its archive and `Run.start` publish in their threads
 
     def publish(self, *, only_if: str | None = None, **changes: Any) -> None:
@@ -227,6 +227,6 @@ class Publisher:
                 self.version += 1
 
     def note(self, **changes: Any) -> None:
-        """Change what the folder does not save: `unsaved`, and `snapshots`."""
+        """Change what the file does not save: `unsaved`, and `snapshots`."""
         with self._publishing:
             self.view = replace(self.view, **changes)

@@ -1,22 +1,19 @@
-"""The weights of a run's steps: in memory until they are in the run's file, then read from it by position."""
+"""The weights of a run's steps: in memory until they are in the run's file, then read from it by step."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Mapping, Set
+from collections.abc import Callable, Collection, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from math import prod
-from pathlib import Path
 
-import msgspec
 import numpy as np
 
 from transformer.errors import InputError
 from transformer.interventions import NO_INTERVENTIONS, Interventions
 from transformer.recording.frame import Array
 from transformer.recording.frames import FILLED, nearest_step, steps_to_keep
-from transformer.recording.records import Entry, Record, append, body_of, compact, scan, stands
 
 DISK_LIMIT = 128 * 2**20
 """Maximum bytes of the weights of one run in its file; all weights of a default run fit."""
@@ -25,15 +22,8 @@ IN_MEMORY = 32 * 2**20
 
 Tensors = tuple[tuple[str, tuple[int, ...]], ...]
 """Name and shape of each parameter, in the order of the numbers."""
-
-
-@dataclass(frozen=True)
-class _Facts:
-    """The facts in front of the numbers of one step."""
-
-    step: int
-    interventions: Interventions
-    tensors: Tensors
+Stored = Callable[[int], bytes]
+"""Reads the numbers of a step from a file. Raises InputError."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -60,20 +50,21 @@ class Snapshot:
 
 
 class Weights:
-    """The weights of one run. One thread appends and thins; any thread reads, and a second one may flush.
+    """The weights of one run. One thread appends; any thread reads and thins, and one stores them in a file.
+
+    Thinning only forgets: the file follows with its next transaction.
 
     Args:
-        path: the file; if it is None, all weights stay in memory.
+        stored: reads a step that is in the file; None where there is no file.
     """
 
-    def __init__(self, path: Path | None = None) -> None:
+    def __init__(self, stored: Stored | None = None) -> None:
         self.snapshots: tuple[Snapshot, ...] = ()
         """In order of step. Replaced whole, so that readers need no lock."""
         self.tensors: Tensors = ()
-        self._path, self._lock = path, threading.RLock()
-        self._places: dict[int, Entry | Record] = {}  # step to where its numbers are: in the file, or here
-        self._end = 0  # of the known part of the file
-        self._followed: Entry | None = None  # the last record read from another process's file
+        self.stored = stored
+        self._lock = threading.RLock()
+        self._places: dict[int, bytes | None] = {}  # step to its numbers; None where they are in the file
 
     @property
     def nbytes_each(self) -> int:
@@ -90,13 +81,7 @@ class Weights:
         with self._lock:
             self.tensors = tensors
             first = min(steps)
-            before = self._places.pop(first, None)
-            if isinstance(before, Entry) and before.end == self._end:
-                self._end = before.start  # its record will be overwritten
-            for step, numbers in steps.items():
-                self._places[step] = Record(
-                    msgspec.json.encode(_Facts(step, interventions, tensors)), numbers
-                )
+            self._places.update(steps)
             made = (Snapshot(step=step, interventions=interventions, source=self) for step in steps)
             self.snapshots = (*(one for one in self.snapshots if one.step < first), *made)
 
@@ -113,36 +98,35 @@ class Weights:
     def body(self, step: int) -> bytes:
         """The parameters at a step as bytes, float32, little-endian. Raises InputError."""
         with self._lock:
-            place = self._places.get(step)
-            if place is None:
-                raise InputError(f"The weights of step {step:,} are not kept any more; choose another step.")
-            if isinstance(place, Record):
-                return place.body
-            assert self._path is not None
-            return body_of(self._path, place)
+            known, place = step in self._places, self._places.get(step)
+        if place is not None:
+            return place
+        if not known or self.stored is None:
+            raise InputError(f"The weights of step {step:,} are not kept any more; choose another step.")
+        return self.stored(step)
 
-    def records(self, limit: int, protected: Collection[int] = ()) -> list[Record]:
-        """Records of evenly chosen steps within a limit in bytes; steps that cannot be read are left out."""
-        chosen = []
+    def chosen(self, limit: int, protected: Collection[int] = ()) -> Weights:
+        """Evenly chosen steps within a limit in bytes, all in memory; unreadable steps are left out."""
+        made = Weights()
+        snapshots = {one.step: one for one in self.snapshots}
         for step in sorted(self._staying(limit, protected)):
-            with suppress(InputError), self._lock:
-                body = self.body(step)  # refuses a step that was thinned meanwhile
-                chosen.append(Record(self._places[step].facts, body))
-        return chosen
+            with suppress(InputError):  # thinned meanwhile
+                made.append({step: self.body(step)}, snapshots[step].interventions, self.tensors)
+        return made
 
     # Thinning.
 
     def thin_waiting(self, protected: Collection[int]) -> None:
         """Thin the steps that are not in a file if they exceed `IN_MEMORY`: see `thin`."""
         with self._lock:
-            waiting = [step for step, place in self._places.items() if isinstance(place, Record)]
+            waiting = [step for step, place in self._places.items() if place is not None]
             if len(waiting) * self.nbytes_each > IN_MEMORY:
                 written = self._places.keys() - {*waiting}
                 room = int(FILLED * IN_MEMORY / self.nbytes_each)
                 self.keep(written | steps_to_keep(waiting, room, protected))
 
     def thin(self, protected: Collection[int]) -> None:
-        """Thin the weights if they exceed `DISK_LIMIT`. Raises OSError.
+        """Thin the weights if they exceed `DISK_LIMIT`.
 
         Args:
             protected: steps that stay, in addition to the first and the last, as far as there is room.
@@ -159,7 +143,7 @@ class Weights:
     def keep_few(self, few: int, protected: Collection[int]) -> bool:
         """Keep only `few` evenly chosen steps, and the first, the last and the protected ones.
 
-        Returns whether there were more. Raises OSError.
+        Returns whether there were more.
         """
         with self._lock:
             steps = [one.step for one in self.snapshots]
@@ -168,75 +152,32 @@ class Weights:
             return len(self.snapshots) < len(steps)
 
     def keep(self, stay: Set[int | None]) -> None:
-        """Keep only these steps. Raises OSError."""
+        """Keep only these steps."""
         with self._lock:
-            before = self._places
-            places = {step: place for step, place in before.items() if step in stay}
-            if len(places) == len(before):
-                return
-            written = {step: place for step, place in places.items() if isinstance(place, Entry)}
-            if len(written) < sum(isinstance(place, Entry) for place in before.values()):
-                assert self._path is not None
-                entries = compact(self._path, [*written.values()])
-                self._end = entries[-1].end if entries else 0
-                places |= dict(zip(written, entries, strict=True))
-            self._places = places
-            self.snapshots = tuple(one for one in self.snapshots if one.step in places)
+            self._places = {step: place for step, place in self._places.items() if step in stay}
+            self.snapshots = tuple(one for one in self.snapshots if one.step in self._places)
 
     # The file.
 
-    def move_to(self, path: Path) -> None:
-        """Use this file from now on; `flush` writes also the weights so far to it. Raises InputError."""
+    def waiting(self, last: int) -> dict[int, bytes]:
+        """The weights up to a step that are not in the file."""
         with self._lock:
-            for step in list(self._places):
-                facts = self._places[step].facts
-                self._places[step] = Record(facts, self.body(step))
-            self._path, self._end = path, 0
+            return {step: place for step, place in self._places.items() if place is not None and step <= last}
 
-    def flush(self) -> None:
-        """Write the weights in memory to the file; any process can then read them, but they are not synced.
-
-        Raises OSError.
-        """
+    def note_stored(self, written: Mapping[int, bytes]) -> None:
+        """These weights are in the file now, and are read there, unless they were replaced meanwhile."""
         with self._lock:
-            waiting = [(step, place) for step, place in self._places.items() if isinstance(place, Record)]
-            if self._path is None or not waiting:
-                return
-            entries = append(self._path, [record for _, record in waiting], at=self._end)
-            self._end = entries[-1].end
-            self._places.update(zip((step for step, _ in waiting), entries, strict=True))
+            for step, body in written.items():
+                if self._places.get(step) is body:
+                    self._places[step] = None
 
-    def follow(self, last: int | None = None) -> None:
-        """Read what another process has appended since the last call; if it rewrote the file, read all.
-
-        Args:
-            last: newest step to read; later records of the file are ignored.
-
-        Raises:
-            OSError: the file cannot be read.
-        """
-        if self._path is None or not self._path.exists():
-            return
+    def follow(self, steps: Collection[tuple[int, Interventions]], tensors: Tensors) -> None:
+        """Exactly these steps are in the file now."""
+        known = {one.step: one for one in self.snapshots}
+        for step, interventions in steps:
+            if step not in known or known[step].interventions != interventions:
+                known[step] = Snapshot(step=step, interventions=interventions, source=self)
         with self._lock:
-            if self._followed is not None and not stands(self._path, self._followed):
-                self._places, self._end = {}, 0
-            known = {one.step: one for one in self.snapshots}
-            for entry in scan(self._path, self._end):
-                try:
-                    facts = msgspec.json.decode(entry.facts, type=_Facts)
-                except (ValueError, RecursionError):
-                    break
-                sizes = [size for _, shape in facts.tensors for size in shape]
-                n_numbers = sum(prod(shape) for _, shape in facts.tensors)
-                if facts.step < 0 or min(sizes, default=0) < 1 or 4 * n_numbers != entry.nbytes:
-                    break  # not the weights of a step: a file can hold anything
-                if last is not None and facts.step > last:
-                    break
-                self.tensors, self._end, self._followed = facts.tensors, entry.end, entry
-                before = known.get(facts.step)
-                if before is None or before.interventions != facts.interventions:
-                    known[facts.step] = Snapshot(
-                        step=facts.step, interventions=facts.interventions, source=self
-                    )
-                self._places[facts.step] = entry
+            self.tensors = tensors
+            self._places = dict.fromkeys(step for step, _ in steps)
             self.snapshots = tuple(known[step] for step in sorted(self._places))

@@ -8,7 +8,7 @@ from transformer.interventions import Interventions, check_interventions
 from transformer.recording.frames import MEMORY_LIMIT
 from transformer.recording.view import FAILED, MAX_WORDS, PACES, RunView
 from transformer.runs.limits import Limits
-from transformer.storage.bundle import FIELD
+from transformer.storage.library import FIELD
 from transformer.storage.saved import Saved
 from transformer.tasks import Task, completed, task_of
 

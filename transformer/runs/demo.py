@@ -7,13 +7,10 @@ records them again, after the default settings or the format of a run have chang
 
 from __future__ import annotations
 
-import atexit
 import os
-import shutil
 from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
-from tempfile import mkdtemp
 
 from transformer.config import RunConfig
 from transformer.errors import InputError
@@ -22,16 +19,16 @@ from transformer.recording.weights import Weights
 from transformer.runs.remote import Remote
 from transformer.runs.run import Run
 from transformer.runs.watched import Watched
-from transformer.storage.bundle import pack_view, unpack
+from transformer.storage.format import write_run
 from transformer.storage.log import LOG
 
 ENVIRONMENT = "HEADLIGHT_RECORDING"
 """Environment variable with the path of another recording; if it is empty, no recording is shown."""
-SHIPPED = Path(__file__).with_name("demo.zip")
+SHIPPED = Path(__file__).with_name("demo.headlight")
 OF_STORIES = {
     "reverse": SHIPPED,
-    "no-causal-mask": SHIPPED.with_name("no-causal-mask.zip"),
-    "zh-en": SHIPPED.with_name("zh-en.zip"),
+    "no-causal-mask": SHIPPED.with_name("no-causal-mask.headlight"),
+    "zh-en": SHIPPED.with_name("zh-en.headlight"),
 }
 """The recordings of stories. All but the first hold the maps of a single word, and no weights."""
 ASKED = 6
@@ -39,7 +36,7 @@ ASKED = 6
 
 
 class Demo(Remote):
-    """A run in a folder to which no process writes any more, so it is read only once."""
+    """A run in a file that no process writes any more, so it is read only once."""
 
     @cached_property
     def view(self) -> RunView:
@@ -60,11 +57,8 @@ def demo_run() -> Watched | None:
 @cache
 def recording(path: Path) -> Watched | None:
     """A recording from its file, read once; None where it cannot be read."""
-    folder = Path(mkdtemp(prefix="headlight-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     try:
-        unpack(path.read_bytes(), folder)
-        found = Demo(folder)
+        found = Demo(path)
         _OPENED[found.id] = found
         return found
     except (InputError, OSError) as error:
@@ -91,7 +85,8 @@ def record(config: RunConfig, path: Path, word: str = "") -> None:
     assert isinstance(weights, Weights)
     weights.keep_few(ASKED, {moment.step for moment in view.moments})
     run.close()
-    path.write_bytes(pack_view(replace(view, snapshots=()) if word else view, run.task, run.words))
+    path.unlink(missing_ok=True)
+    write_run(path, view, run.words, task=run.task, weights=Weights() if word else weights)
 
 
 if __name__ == "__main__":

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 
-from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.insight.names import examples_of
 from transformer.interventions import Interventions
@@ -17,10 +15,9 @@ from transformer.recording.view import FINISHED, STOPPED, Publisher, RunView
 from transformer.recording.weights import Weights
 from transformer.runs.machine import processors
 from transformer.runs.run_recording import RunRecording
-from transformer.storage.archive import Training
 from transformer.storage.arrays import read_arrays
-from transformer.storage.format import TRAINING, RunFile
-from transformer.storage.saved import Saved, read_training_facts
+from transformer.storage.format import Training
+from transformer.storage.saved import Saved, read_training, training_facts
 from transformer.tasks import Question
 from transformer.training.checkpoint import Progress, packed, unpacked
 from transformer.training.evaluation import evaluate
@@ -74,7 +71,7 @@ class RecordedTraining:
         if saved is None:
             self.state = TrainState.begin(config, distributed)
         else:
-            self.state, memory = unpack(saved.folder, config)
+            self.state, memory = unpack(saved)
         weights = Weights() if weights is None else weights
         self.recording = RunRecording(self.state, published, questions, weights, every_step=every_step)
         published.publish(
@@ -194,7 +191,7 @@ class RecordedTraining:
         self.recording.develop()
 
     def pack(self) -> Training:
-        """Copy everything that a folder keeps of the training. Call `catch_up` first."""
+        """Copy everything that a file keeps of the training. Call `catch_up` first."""
         arrays, progress = packed(self.state)
         return arrays, {
             "progress": progress,
@@ -216,14 +213,19 @@ class RecordedTraining:
         return f"{right:,} of {total:,} held-out {examples_of(self._view.config.train.task)} right"
 
 
-def unpack(folder: Path, config: RunConfig) -> tuple[TrainState, RecordingState]:
+def unpack(saved: Saved) -> tuple[TrainState, RecordingState]:
     """The training of a saved run, and the state of its recording.
 
     Raises:
-        InputError: the file is damaged, or of another model; or the device is not available.
+        InputError: it is damaged, or of another model; or the device is not available.
     """
-    facts = read_training_facts(folder, {"run": RunFile, "progress": Progress, "memory": RecordingState})
-    run, progress = facts["run"], facts["progress"]
-    if (run.step, run.planned) != (progress.step, progress.stretch.last):
-        raise InputError(f"{folder.name}/{TRAINING} mixes two different steps or plans.")
-    return unpacked(config, read_arrays(folder / TRAINING), progress), facts["memory"]
+    data, view = read_training(saved.path), saved.view
+    facts = training_facts(data, {"progress": Progress, "memory": RecordingState})
+    progress = facts["progress"]
+    if (view.step, view.planned) != (progress.step, progress.stretch.last):
+        raise InputError("The saved training mixes two different steps or plans.")
+    try:
+        arrays = read_arrays(data)
+    except ValueError as error:
+        raise InputError(f"The saved training cannot be read ({error}).") from error
+    return unpacked(view.config, arrays, progress), facts["memory"]

@@ -21,12 +21,11 @@ from transformer.runs.queue import Lease, Queue
 from transformer.runs.remote import Remote
 from transformer.runs.run import Run
 from transformer.runs.thread import RunThread
-from transformer.runs.watched import Watched, keep_in_folder, reopened
-from transformer.storage.bundle import FIELD, pack, pack_view
-from transformer.storage.format import RUN
-from transformer.storage.library import Library, RunInMemory
+from transformer.runs.watched import Watched, keep_in_file, reopened
+from transformer.storage.library import FIELD, Library, RunInMemory, packed
 from transformer.storage.log import LOG, log_to_terminal, note, refusals
 from transformer.storage.own_data import UploadCache
+from transformer.storage.saved import read_run
 from transformer.storage.tokens import digest_of
 from transformer.tasks import completed
 
@@ -136,9 +135,9 @@ class Registry:
             known = run.id in self._runs
             self._drafts.pop(run.id, None)
             self._hold(run)
-        folder = self.library.folder_of(run.id)
-        if not known and folder is not None:
-            keep_in_folder(run, folder, self.owners.digest(run.id) or "", self.make_room)
+        path = self.library.path_of(run.id)
+        if not known and path is not None:
+            keep_in_file(run, path, self.owners.digest(run.id) or "", self.make_room)
 
     def make_room(self) -> None:
         """Keep the runs on disk within the limit, by thinning the weights of those viewed longest ago."""
@@ -152,16 +151,17 @@ class Registry:
         self.library.make_room(self.limits.disk_mb * 1_000_000, here)
 
     def file_of(self, run: Watched) -> bytes:
-        """A run as one file: its folder, or, for a run only in memory, all but the state of its training.
+        """A run as one file: from its own, or, for a run only in memory, all but the state of its training.
 
         Raises:
-            InputError: the folder of the run cannot be read.
+            InputError: the file of the run cannot be read.
         """
         view = run.view
-        folder = self.library.folder_of(view.id)
-        if folder is None or not (folder / RUN).exists() or view.unsaved:
-            return pack_view(view, run.task, run.words)
-        return pack(folder)
+        path = self.library.path_of(view.id)
+        if path is None or not path.exists() or view.unsaved:
+            return packed(view, run.words, None)
+        saved = read_run(path, training=True)
+        return packed(saved.view, saved.words, saved)
 
     def _hold(self, run: Watched) -> None:
         """Keep a run in memory; if there are too many, put others away.
@@ -184,7 +184,7 @@ class Registry:
             self._put_away(old)
 
     def _leave_to_disk(self) -> None:
-        """Remove runs from memory that were not viewed for a long time; their folders can be opened again."""
+        """Remove runs from memory that were not viewed for a long time; their files can be opened again."""
         for run in self.listed():
             if run.can_leave_memory:
                 self._put_away(run)
@@ -224,9 +224,9 @@ class Registry:
         with self._opening:  # one at a time, so that no run is opened twice
             if (by_now := self._in_memory(id_)) is not run:
                 return by_now
-            folder, opened = self.library.folder_of(id_), None
-            if folder is not None and folder.exists():
-                opened = reopened(folder, Lease(self.queue, self.limits), self.make_room)
+            path, opened = self.library.path_of(id_), None
+            if path is not None and path.exists():
+                opened = reopened(path, Lease(self.queue, self.limits), self.make_room)
             if opened is not None:
                 with self._lock:
                     self.owners.recall(id_)
@@ -289,7 +289,7 @@ class Registry:
         return run
 
     def close(self) -> None:
-        """Stop the threads of all runs after their current step; runs kept in a folder can resume there."""
+        """Stop the threads of all runs after their current step; runs kept in a file can resume there."""
         with self._lock:
             going = [*self._drafts.values(), *self._trained_here]
         for run in going:

@@ -1,4 +1,4 @@
-"""A run that is trained by another process or on another machine, watched through its folder."""
+"""A run that is trained by another process or on another machine, watched through its file."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ from pathlib import Path
 from transformer.errors import InputError
 from transformer.recording.view import IDLE, QUEUED, TRAINING, RunView
 from transformer.runs.queue import Lease
-from transformer.storage.claim import is_held
-from transformer.storage.format import RUN
+from transformer.storage.file import is_held, stamp_of
 from transformer.storage.saved import Reader
 from transformer.tasks import Question, task_of
 
 LOOK_SECONDS = 0.5
-"""Minimum seconds between two reads of the folder, however many pages need the view."""
+"""Minimum seconds between two reads of the file, however many pages need the view."""
 STILL_SECONDS = 15.0
-"""Seconds without a change of its folder after which a run counts as not being trained."""
+"""Seconds without a change of its file after which a run counts as not being trained."""
 SPEED_SECONDS = 10.0
 """Approximate time in seconds over which the steps per second are averaged."""
 FREE_SECONDS = 1.0
-"""Minimum seconds between two checks whether another process still writes to the folder."""
+"""Minimum seconds between two checks whether another process still writes to the file."""
 
 
 class Remote:
@@ -32,17 +31,17 @@ class Remote:
     Raises InputError as `Reader.read` does.
     """
 
-    def __init__(self, folder: Path, lease: Lease | None = None) -> None:
-        self.folder = folder
+    def __init__(self, path: Path, lease: Lease | None = None) -> None:
+        self.path = path
         self.lease = lease or Lease()
         """Holds the time when the run was last viewed."""
         self._lock = threading.Lock()
-        self._reader = Reader(folder)
+        self._reader = Reader(path)
         self._looked_at = self._asked_at = time.monotonic()
-        self._version = self._stamp()
+        self._version = stamp_of(path)
         self._saved = self._reader.read()
         self._counted = self._looked_at, self._saved.view.step
-        still = max(0.0, time.time() - self._version / 1e9)  # by the file's time, until a change is seen
+        still = max(0.0, time.time() - max(self._version) / 1e9)  # by the file's time, until a change is seen
         self._moved_at = self._looked_at - still
         self._view = self._now()
         self.config = self._saved.view.config
@@ -52,18 +51,18 @@ class Remote:
 
     @property
     def view(self) -> RunView:
-        """The run as it stands in its folder; the last view while the folder cannot be read."""
+        """The run as it stands in its file; the last view while the file cannot be read."""
         with self._lock:
             now = time.monotonic()
             if now - self._looked_at >= LOOK_SECONDS:
                 self._looked_at = now
                 try:
-                    if (version := self._stamp()) != self._version:
+                    if (version := stamp_of(self.path)) != self._version:
                         self._saved, self._version = self._reader.read(), version
                         self._moved_at = now
                     self._view = self._now()
                 except (InputError, OSError):
-                    pass  # it is being written
+                    pass  # it is gone, or locked
             return self._view
 
     @property
@@ -92,7 +91,7 @@ class Remote:
     def can_be_taken_over(self) -> bool:
         """Whether this process may open the run as a `Run`.
 
-        It may if the run stands still and can be continued, and no process writes to its folder. Of
+        It may if the run stands still and can be continued, and no process writes its file. Of
         several callers within `FREE_SECONDS` at most one gets True.
         """
         if self.view.active or not self._saved.can_go_on:
@@ -102,7 +101,7 @@ class Remote:
             if now - self._asked_at < FREE_SECONDS:
                 return False
             self._asked_at = now
-        return self.folder.is_dir() and not is_held(self.folder) and os.access(self.folder, os.W_OK)
+        return self.path.exists() and not is_held(self.path) and os.access(self.path, os.W_OK)
 
     @property
     def can_leave_memory(self) -> bool:
@@ -113,7 +112,7 @@ class Remote:
         """Do nothing: this process only reads the run, so there is nothing to stop."""
 
     def _now(self) -> RunView:
-        """The saved view, with the state and the speed that follow from the changes of the folder."""
+        """The saved view, with the state and the speed that follow from the changes of the file."""
         view, (at, step) = self._saved.view, self._counted
         goes_on = self._saved.state in (IDLE, QUEUED, TRAINING)
         if not goes_on or self._looked_at - self._moved_at > STILL_SECONDS:
@@ -122,6 +121,3 @@ class Remote:
         if self._looked_at - at > SPEED_SECONDS:
             self._counted = self._looked_at, view.step
         return replace(view, state=self._saved.state, reason="", steps_per_second=speed)
-
-    def _stamp(self) -> int:
-        return (self.folder / RUN).stat().st_mtime_ns

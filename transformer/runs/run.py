@@ -37,7 +37,7 @@ class Run:
     Args:
         config: what to train.
         words: tracked words to begin with; by default a few that fit the trained length.
-        archive: a folder to keep the run in.
+        archive: a file to keep the run in.
         every_step: whether every step is recorded, or evaluations only; the losses are the same.
         saved: a saved run to continue, with its saved configuration and words.
         lease: its share of a shared server; by default, the whole server.
@@ -63,7 +63,9 @@ class Run:
         self.visitor = visitor
         check_machine(config)
         if config.train.tensorboard and archive is None:
-            raise InputError("Logging to TensorBoard needs a folder: give --out DIR.", "tensorboard")
+            raise InputError(
+                "Logging to TensorBoard needs a file beside which it writes: give --out FILE.", "tensorboard"
+            )
         self.task = task_of(config)
         words = words if saved is None else saved.words
         self.questions = [self.task.question(word) for word in words or self.task.corpus.tracked_words()]
@@ -119,12 +121,12 @@ class Run:
 
     @property
     def kept(self) -> bool:
-        """Whether its folder holds the run as it is now."""
+        """Whether its file holds the run as it is now."""
         return self._runner.kept
 
     @property
     def can_leave_memory(self) -> bool:
-        """Whether it may leave memory: paused or ended, not viewed for long, and complete in its folder."""
+        """Whether it may leave memory: paused or ended, not viewed for long, and complete in its file."""
         return self.view.state in (PAUSED, *ENDED) and self.lease.forgotten and self.kept
 
     def look(self) -> RunView:
@@ -259,11 +261,11 @@ class Run:
     # Saving, and the end.
 
     def keep_in(self, archive: Archive) -> Future[None]:
-        """Keep the run in a folder from now on."""
+        """Keep the run in a file from now on."""
         return self._runner.ask(lambda: self._keep_in(archive))
 
     def _keep_in(self, archive: Archive, kept: int = 0) -> None:
-        """As `keep_in`, for a folder updated `kept` times before; unless 0, it holds the current view."""
+        """As `keep_in`, for a file with `kept` transactions before; unless 0, it holds the current view."""
         archive.told = lambda problem: self._published.note(unsaved=problem)
         archive.thinned = lambda: self._published.note(snapshots=self._weights.snapshots)
         archive.begin(self.view, self.task, self._weights, lambda: self.words, kept)
@@ -272,17 +274,19 @@ class Run:
         self._runner.archive = archive
 
     def live_in_memory(self, why: str) -> None:
-        """Note why the run is not kept in a folder."""
+        """Note why the run is not kept in a file."""
         self._published.note(unsaved=why)
 
     def thin_weights(self, few: int) -> bool:
         """Make room on the disk, as `Weights.keep_few` does."""
         thinner = self._weights.keep_few(few, {moment.step for moment in self.view.moments})
         self._published.note(snapshots=self._weights.snapshots)
+        if thinner and self._runner.archive is not None:
+            self._runner.archive.thin()
         return thinner
 
     def put_away(self) -> Future[None]:
-        """Let go of the model and leave the run as it is; it can be loaded again from its folder."""
+        """Let go of the model and leave the run as it is; it can be loaded again from its file."""
         return self._runner.ask(self._runner.halt)
 
     def halt(self) -> None:

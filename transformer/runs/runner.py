@@ -52,7 +52,7 @@ class Runner:
         """`ready`: set once there is something to see: the frame of step 0, or the reason why there is none.
         `ended`: set once the run needs no thread any more."""
         self.archive: Archive | None = None
-        """The folder in which the run is kept."""
+        """The file in which the run is kept."""
         self.awake = threading.Event()
         """The event for which the run's thread waits."""
         self.move: Callable[[Runner], None] | None = None
@@ -99,7 +99,7 @@ class Runner:
 
     @property
     def kept(self) -> bool:
-        """Whether a folder holds the run as it is now."""
+        """Whether a file holds the run as it is now."""
         archive = self.archive
         return archive is not None and archive.version == self._published.version and archive.whole
 
@@ -290,7 +290,7 @@ class Runner:
                 give_back_memory()
 
     def _keep(self) -> None:
-        """Hand to the folder what it does not hold yet, without waiting for it."""
+        """Hand to the file what it does not hold yet, without waiting for it."""
         archive, training = self.archive, self._training
         if archive is None or training is None or archive.version == self._published.version:
             return

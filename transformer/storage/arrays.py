@@ -1,58 +1,75 @@
-"""Arrays with facts in one safetensors file, which holds no code and is written atomically."""
+"""Arrays as safetensors, which hold no code: the weights of a step, and arrays with facts."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any, TypeVar
+import json
+import zlib
+from collections.abc import Mapping
+from math import prod
 
 import numpy as np
 
-from transformer.errors import InputError
 from transformer.recording.frame import Array
-from transformer.recording.records import replacement
+from transformer.recording.weights import Tensors
 
-T = TypeVar("T")
-_FACTS = "facts"
-_UNREADABLE = (OSError, LookupError, ValueError, TypeError, AttributeError, MemoryError, RecursionError)
-"""Errors that reading an unknown file can raise; for example, NumPy lacks some safetensors dtypes."""
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write and sync a temporary file, then rename it, so that a crash never leaves half a file.
-
-    Raises:
-        OSError: the disk is full, or the folder cannot be written.
-    """
-    with replacement(path) as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+_FACTS, _SUM = "facts", "crc32"
+_UNREADABLE = (LookupError, ValueError, TypeError, AttributeError, MemoryError, RecursionError)
+"""Errors that reading unknown bytes can raise; for example, NumPy lacks some safetensors dtypes."""
 
 
 def as_bytes(arrays: Mapping[str, Array], facts: str) -> bytes:
-    """Encode arrays, and their facts as text, as the content of a file."""
+    """Encode arrays, and their facts as text."""
     from safetensors.numpy import save  # not imported before the first page is shown
 
     return save({name: np.asarray(a, order="C") for name, a in arrays.items()}, {_FACTS: facts})
 
 
-def read_arrays(path: Path) -> dict[str, Array]:
-    """Read the arrays of a file, which can hold anything. Raises InputError."""
-    return _read(path, lambda file: {name: file.get_tensor(name) for name in file.keys()})
-
-
-def read_facts(path: Path) -> str:
-    """Read the facts of a file, without its arrays. Raises InputError."""
-    return _read(path, lambda file: str(file.metadata()[_FACTS]))
-
-
-def _read(path: Path, take: Callable[[Any], T]) -> T:
-    from safetensors import SafetensorError, safe_open
+def read_arrays(data: bytes) -> dict[str, Array]:
+    """Decode the arrays, which can be anything. Raises ValueError."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
 
     try:
-        with safe_open(path, framework="numpy") as file:  # raises for a truncated file
-            return take(file)
+        return dict(load(data))  # raises for truncated data
     except (*_UNREADABLE, SafetensorError) as error:
-        raise InputError(f"{path.parent.name}/{path.name} cannot be read ({error}).") from error
+        raise ValueError(str(error)) from error
+
+
+def read_facts(data: bytes) -> str:
+    """Decode the facts, without the arrays. Raises ValueError."""
+    try:
+        return str(json.loads(_header(data))["__metadata__"][_FACTS])
+    except _UNREADABLE as error:
+        raise ValueError(f"its facts cannot be read: {error}") from error
+
+
+def _header(data: bytes) -> bytes:
+    return data[8 : 8 + int.from_bytes(data[:8], "little")]
+
+
+def weights_as_bytes(tensors: Tensors, numbers: bytes) -> bytes:
+    """Encode the weights of a step, with a checksum of the numbers."""
+    at, entries = 0, {}
+    for name, shape in tensors:
+        end = at + 4 * prod(shape)
+        entries[name] = {"dtype": "F32", "shape": shape, "data_offsets": (at, end)}
+        at = end
+    checksum = {"__metadata__": {_SUM: f"{zlib.crc32(numbers):08x}"}}
+    header = json.dumps(checksum | entries, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % 8)
+    return b"".join((len(header).to_bytes(8, "little"), header, numbers))
+
+
+def read_weights(data: bytes) -> tuple[Tensors, bytes]:
+    """Decode the weights of a step: names and shapes, and the numbers. Raises ValueError."""
+    try:
+        header = json.loads(text := _header(data))
+        numbers, checksum = data[8 + len(text) :], header.pop("__metadata__")[_SUM]
+        tensors = tuple((name, tuple(entry["shape"])) for name, entry in header.items())
+        if not all(type(size) is int and size > 0 for _, shape in tensors for size in shape):
+            raise ValueError("a size is no size")
+        if checksum != f"{zlib.crc32(numbers):08x}" or weights_as_bytes(tensors, numbers) != data:
+            raise ValueError("the numbers are not those that were written")
+    except _UNREADABLE as error:
+        raise ValueError(str(error)) from error
+    return tensors, numbers

@@ -1,26 +1,14 @@
-"""The format of a run's folder: its files, and what `run.json` says.
-
-run.json                version, id, state, configuration, results
-src_tokenizer.json      readable by the `tokenizers` package
-tgt_tokenizer.json
-pairs.tsv               the user's own pairs, where these are learned
-tokenizer.json          and the uploaded tokenizer, if there is one
-metrics.parquet         one row a step
-tensorboard/            the same for TensorBoard, where it was asked for
-frames.bin              everything recorded, appended in the order in which it was made (`recording.records`)
-weights.bin             the weights of as many steps as fit, with the interventions on the model
-training.safetensors    all that the next step depends on: weights, optimiser, random state
-run.lock                held by the process that writes here
-writer.json             which process that is
-owner.sha256            the digest of the token that controls the run
-"""
+"""What a run's file says: its parts as rows, and the mirror that writes what is new in them."""
 
 from __future__ import annotations
 
+import sqlite3
+import zlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from io import BytesIO
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -28,134 +16,89 @@ import numpy as np
 from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.evaluation import Evaluation
-from transformer.recording.chunk import Chunk, as_record, facts_of, from_record
+from transformer.interventions import Interventions
+from transformer.recording import chunk as chunks
+from transformer.recording.chunk import Chunk, facts_of
 from transformer.recording.frame import Array, Measurement, Outputs
-from transformer.recording.frames import Recorded
+from transformer.recording.frames import Frames
 from transformer.recording.metrics import Metrics
-from transformer.recording.records import Record
-from transformer.recording.view import OwnModel, RunFacts, RunView
+from transformer.recording.view import RunFacts, RunView
+from transformer.recording.weights import Weights
+from transformer.storage.arrays import as_bytes, read_weights, weights_as_bytes
+from transformer.storage.file import OWNER, RUN, Store, blob, put, raw_fact, reading
 
-FORMAT = 3
-"""Version of a run's folder, and of a run as one file."""
-RUN, METRICS, FRAMES, WEIGHTS = "run.json", "metrics.parquet", "frames.bin", "weights.bin"
-TRAINING, OWNER = "training.safetensors", "owner.sha256"
-REMOVED_SETTINGS = ("language", "digits", "to_words", "pad_to")
-"""Training settings of earlier versions that no longer exist."""
-NUMBERS = OwnModel(
-    name="numbers in words",
-    problem="This run learned numbers in words, a task that Headlight no longer has. Its maps and curves can "
-    "be seen; it can be neither asked nor continued.",
-)
-TOKENIZERS = ("src_tokenizer.json", "tgt_tokenizer.json")
+if TYPE_CHECKING:  # its tokenizers need a package that watching an own model does not
+    from transformer.tasks import Task
+
+SNAPSHOTS = "snapshots"
+Training = tuple[Mapping[str, Array], Mapping[str, object]]
+"""Arrays and facts of a training, as the run's thread packs them; facts are encoded as JSON."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunFile(RunFacts):
-    """The content of `run.json`."""
+    """The fact `run`."""
 
-    format: int = FORMAT
     kept: int = 0
-    """Number of updates of the folder so far; the higher, the newer."""
+    """Number of transactions so far; the higher, the newer."""
     words: tuple[str, ...]
     """The tracked words, in order."""
 
 
-def run_file_of(view: RunView, words: tuple[str, ...], kept: int) -> RunFile:
-    """The part of a view that is kept beside its recording."""
-    return RunFile(**facts_of(RunFacts, view), words=words, kept=kept)
+Snapshots = tuple[tuple[Interventions, tuple[int, ...]], ...]
+"""The fact `snapshots`: the steps whose weights are kept, in order, with the interventions of each group."""
 
 
-def as_json(run: RunFile) -> bytes:
-    """Encode `run.json`, indented for human readers; `read_run_file` reads it."""
-    return msgspec.json.format(msgspec.json.encode(run), indent=2)
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """All that was measured at a step."""
+
+    measurement: Measurement | None = None
+    outputs: Outputs | None = None
+    evaluation: Evaluation | None = None
+
+    @property
+    def records(self) -> tuple[Measurement | Outputs | Evaluation, ...]:
+        return tuple(one for one in (self.measurement, self.outputs, self.evaluation) if one is not None)
 
 
-def read_run_file(folder: Path) -> RunFile:
-    """Read `run.json`.
-
-    Raises:
-        InputError: the folder holds no run, is damaged, or has the format of another version.
-    """
-    try:
-        text = (folder / RUN).read_bytes()
-    except OSError as error:
-        raise InputError(f"{folder} is not a saved run: {RUN} cannot be read ({error.strerror}).") from error
-    try:
-        version = bytes(msgspec.json.decode(text, type=dict[str, msgspec.Raw])["format"])
-        run = None
-        if version == str(FORMAT).encode():
-            said = _of_now(msgspec.json.decode(text))
-            run = msgspec.convert(said, RunFile)
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(f"{folder} is not a saved run: {RUN} is damaged ({error}).") from error
-    if run is None:
-        raise InputError(
-            f"{folder} has format {version.decode(errors='replace')[:40]}; this version reads format "
-            f"{FORMAT}. Open it with the version that made it, or train it again."
-        )
-    # Raises InputError for a setting that does not exist.
-    RunConfig.from_dict(said["config"])
-    return run
+def measured_of(frames: Frames) -> dict[int, Measured]:
+    """Step to all that was measured at it."""
+    found: dict[int, dict[str, Measurement | Outputs | Evaluation]] = {}
+    for one in frames.measured:
+        found.setdefault(one.step, {})[type(one).__name__.lower()] = one
+    return {step: Measured(**parts) for step, parts in found.items()}  # type: ignore[arg-type]
 
 
-def _of_now(said: dict[str, Any]) -> dict[str, Any]:
-    """Convert the facts of an earlier version: remove the settings and the task that no longer exist."""
-    config = said["config"]
-    train = config.get("train") if isinstance(config, dict) else None
-    if isinstance(train, dict):
-        for name in REMOVED_SETTINGS:
-            train.pop(name, None)
-        if train.get("task") == "numbers":
-            said |= {"config": RunConfig().to_dict(), "own": msgspec.to_builtins(NUMBERS)}
-    return said
+def sealed(body: bytes) -> bytes:
+    """Numbers with their checksum."""
+    return body + zlib.crc32(body).to_bytes(4, "little")
 
 
-def as_parquet(metrics: Metrics) -> bytes:
-    """Encode the table of all steps as Parquet, for `pandas.read_parquet` and others."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    pa.set_memory_pool(pa.system_memory_pool())  # Arrow's own keeps megabytes per ended thread
-    columns = dict(zip(metrics.names, metrics.columns(*metrics.names), strict=True))
-    columns["step"] = columns["step"].astype(np.int64)
-    file = BytesIO()
-    pq.write_table(pa.table(columns), file, write_page_checksum=True)
-    return file.getvalue()
+def unsealed(value: object) -> bytes:
+    """Numbers without their checksum. Raises ValueError."""
+    data = blob(value)
+    if zlib.crc32(data[:-4]).to_bytes(4, "little") != data[-4:]:
+        raise ValueError("its numbers are not those that were written")
+    return data[:-4]
 
 
-# Parts of the recording as records of a file.
+def read_chunk(value: object) -> Chunk:
+    """Raises ValueError."""
+    return chunks.from_bytes(unsealed(value))
 
 
-_MEASURED: tuple[type[Measurement | Outputs | Evaluation], ...] = (Measurement, Outputs, Evaluation)
-_KINDS = {kind.__name__.lower(): kind for kind in _MEASURED}
-
-
-def to_record(recorded: Recorded) -> Record:
-    """A part of the recording as a record to append."""
-    if isinstance(recorded, Chunk):
-        return as_record(recorded)
-    said = {"kind": type(recorded).__name__.lower(), "of": recorded}
-    return Record(msgspec.json.encode(said, enc_hook=lambda array: array.tolist()))
-
-
-def of_record(facts: bytes, body: bytes) -> Recorded:
-    """Decode a record made by `to_record`.
-
-    Raises:
-        ValueError: its parts do not fit each other.
-    """
-    said = msgspec.json.decode(facts, type=dict[str, msgspec.Raw])
-    kind = msgspec.json.decode(said.get("kind", b'""'), type=str)
-    if kind == "chunk":
-        return from_record(facts, body)
-    if kind not in _KINDS:
-        raise ValueError(f"{kind!r} is not a kind of record")
-    recorded = msgspec.json.decode(said.get("of", b""), type=_KINDS[kind], dec_hook=_array)
-    if isinstance(recorded, Evaluation) and not _counts(recorded):
+def read_measured(step: int, data: bytes) -> Measured:
+    """Raises ValueError."""
+    found = msgspec.json.decode(data, type=Measured, dec_hook=_array)
+    evaluation, measurement = found.evaluation, found.measurement
+    if not found.records or any(one.step != step for one in found.records):
+        raise ValueError("it is of another step")
+    if evaluation is not None and not _counts(evaluation):
         raise ValueError("it counts more right than asked")
-    if isinstance(recorded, Measurement) and not _fits(recorded):
+    if measurement is not None and not _fits(measurement):
         raise ValueError("its sites and heads do not fit each other")
-    return recorded
+    return found
 
 
 def _array(kind: type, values: object) -> Array:
@@ -173,3 +116,203 @@ def _fits(measured: Measurement) -> bool:
     n_heads = {len(values) for of in measured.head_scores.values() for values in of.values()}
     complete = all("entropy" in of for of in measured.head_scores.values())
     return len(n_heads) == 1 and complete and site in measured.head_scores and 0 <= head < min(n_heads)
+
+
+def read_rows(database: sqlite3.Connection, metrics: Metrics, last: int) -> None:
+    """Add the rows of the steps that a table lacks, up to a step. Raises ValueError."""
+    newest = int(metrics.column("step")[-1]) if len(metrics) else -1
+    found = database.execute("SELECT step, numbers FROM step WHERE step > ? ORDER BY step", (newest,))
+    rows, n = [], len(metrics.names) - 1
+    for step, value in found:
+        numbers = np.frombuffer(unsealed(value), dtype="<f8")
+        if len(numbers) != n or not 0 <= step <= last:
+            raise ValueError(f"the numbers of step {step:,} are not those of a step of this run")
+        rows.append((step, *numbers))
+    if rows:
+        metrics.extend(np.array(rows))
+
+
+def stored_weights(path: Path) -> Callable[[int], bytes]:
+    """A function that reads the weights of a step from a file."""
+
+    def read(step: int) -> bytes:
+        with reading(path) as database:
+            row = database.execute("SELECT data FROM weights WHERE step = ?", (step,)).fetchone()
+        if row is None:
+            raise InputError(f"The weights of step {step:,} are not kept any more; choose another step.")
+        try:
+            return read_weights(blob(row[0]))[1]
+        except ValueError as error:
+            raise InputError(f"The weights of step {step:,} in {path.name} are damaged ({error}).") from error
+
+    return read
+
+
+class Mirror:
+    """What a run's file holds: each call of `write` writes what is new in a view, and deletes what is gone.
+
+    Args:
+        task: the task; None for an own model.
+        weights: the weights of the run's steps.
+        owner: digest of the token that commands the run; empty for none.
+        saved: the view that the file holds already; None where it holds none, or not exactly this.
+        kept: number of transactions so far.
+    """
+
+    def __init__(
+        self,
+        task: Task | None,
+        weights: Weights,
+        *,
+        owner: str = "",
+        saved: RunView | None = None,
+        kept: int = 0,
+    ) -> None:
+        self._task, self._weights, self._owner, self.kept = task, weights, owner, kept
+        self._begun = saved is not None  # facts that never change are written
+        self._chunks = {} if saved is None else _by_place(saved.frames)
+        self._measured = {} if saved is None else measured_of(saved.frames)
+        self._rows = 0 if saved is None else len(saved.metrics)
+        self._stored = {one.step for one in weights.snapshots} - weights.waiting(2**62).keys()
+
+    def write(
+        self, store: Store, view: RunView, words: tuple[str, ...], training: Training | bytes | None
+    ) -> None:
+        """Bring the file up to date in one transaction. Raises as `Store.transaction`."""
+        waiting, frames = self._weights.waiting(view.step), view.frames
+        places, measured = _by_place(frames), measured_of(frames)
+        n_rows = int(view.metrics.column("step").searchsorted(view.step, side="right"))
+        run = RunFile(**facts_of(RunFacts, view), words=words, kept=self.kept + 1)
+        with store.lock:
+            with store.transaction() as database:
+                if not self._begun:
+                    self._begin(database, view)
+                put(database, RUN, msgspec.json.encode(run))
+                rows = view.metrics.rows(self._rows, n_rows)
+                numbers = ((int(row[0]), sealed(row[1:].astype("<f8").tobytes())) for row in rows)
+                database.executemany("INSERT INTO step VALUES (?, ?)", numbers)
+                # What is new before what is gone is deleted: a row that replaces another gets a new rowid,
+                # by which readers notice it.
+                new = {at: one for at, one in places.items() if self._chunks.get(at) is not one}
+                database.executemany(
+                    "INSERT OR REPLACE INTO map VALUES (?, ?, ?, ?)",
+                    ((*at, one.steps[-1], sealed(chunks.as_bytes(one))) for at, one in new.items()),
+                )
+                gone = self._chunks.keys() - places.keys()
+                database.executemany("DELETE FROM map WHERE word = ? AND first = ?", gone)
+                self._write_measured(database, measured)
+                database.executemany(
+                    "INSERT OR REPLACE INTO weights VALUES (?, ?)",
+                    ((step, weights_as_bytes(self._weights.tensors, body)) for step, body in waiting.items()),
+                )
+                stored = self._thin(database, self._stored | waiting.keys())
+                if training is not None:
+                    data = training if isinstance(training, bytes) else _packed(training)
+                    database.execute("INSERT OR REPLACE INTO training VALUES (1, ?, ?)", (view.step, data))
+            self._weights.note_stored(waiting)
+            self._begun, self.kept, self._rows = True, run.kept, n_rows
+            self._chunks, self._measured, self._stored = places, measured, stored
+
+    def thin(self, store: Store) -> None:
+        """Delete the weights that are not kept any more, and give their place back. Raises as `write`."""
+        with store.lock:
+            with store.transaction() as database:
+                stored = self._thin(database, self._stored)
+            self._stored = stored
+            store.give_back()
+
+    def _begin(self, database: sqlite3.Connection, view: RunView) -> None:
+        """Write the facts that never change, into a file that holds no other rows."""
+        for table in ("step", "map", "measurement", "weights"):
+            database.execute(f"DELETE FROM {table}")
+        if self._owner:
+            put(database, OWNER, self._owner.encode())
+        if self._task is not None:
+            from transformer.storage.own_data import write_own_data
+
+            put(database, "src_tokenizer", self._task.src_tokenizer.to_json().encode())
+            put(database, "tgt_tokenizer", self._task.tgt_tokenizer.to_json().encode())
+            write_own_data(view.config.train, lambda name, text: put(database, name, text.encode()))
+
+    def _write_measured(self, database: sqlite3.Connection, measured: Mapping[int, Measured]) -> None:
+        before = self._measured
+        database.executemany(
+            "INSERT OR REPLACE INTO measurement VALUES (?, ?)",
+            (
+                (step, msgspec.json.encode(one, enc_hook=lambda array: array.tolist()))
+                for step, one in measured.items()
+                if before.get(step) != one
+            ),
+        )
+        gone = ((step,) for step in before.keys() - measured.keys())
+        database.executemany("DELETE FROM measurement WHERE step = ?", gone)
+
+    def _thin(self, database: sqlite3.Connection, stored: set[int]) -> set[int]:
+        """Delete the weights that are not kept any more; return the steps that are in the file."""
+        kept = [one for one in self._weights.snapshots if one.step in stored]
+        steps = {one.step for one in kept}
+        database.executemany("DELETE FROM weights WHERE step = ?", ((step,) for step in stored - steps))
+        groups = groupby(kept, key=lambda one: one.interventions)
+        said: Snapshots = tuple((taken, tuple(one.step for one in some)) for taken, some in groups)
+        put(database, SNAPSHOTS, msgspec.json.encode(said))
+        return steps
+
+
+def _by_place(frames: Frames) -> dict[tuple[int, int], Chunk]:
+    """The chunks by number of the word and first step."""
+    return {
+        (number, chunk.steps[0]): chunk
+        for number, word in enumerate(frames.words)
+        for chunk in frames.chunks_of(word)
+    }
+
+
+def _packed(training: Training) -> bytes:
+    arrays, facts = training
+    return as_bytes(arrays, msgspec.json.encode(facts).decode())
+
+
+def write_run(
+    path: Path,
+    view: RunView,
+    words: tuple[str, ...],
+    *,
+    task: Task | None,
+    weights: Weights,
+    training: bytes | None = None,
+    owner: str = "",
+) -> None:
+    """Write a whole run to a new file.
+
+    Args:
+        task, weights, owner: as for `Mirror`.
+        training: the state of its training, as it is stored.
+
+    Raises:
+        InputError, sqlite3.Error, OSError: the file cannot be written.
+    """
+    store = Store(path, new=True)
+    try:
+        Mirror(task, weights, owner=owner).write(store, view, words, training)
+    finally:
+        store.close()
+
+
+def read_run_file(path: Path) -> RunFile:
+    """Read the fact `run` alone.
+
+    Raises:
+        InputError: the file holds no run, is damaged, or has the format of another version.
+    """
+    with reading(path) as database:
+        return run_fact(database)
+
+
+def run_fact(database: sqlite3.Connection) -> RunFile:
+    """The fact `run`. Raises InputError or ValueError."""
+    text = raw_fact(database, RUN)
+    if text is None:
+        raise InputError("No run has been written to this file yet.")
+    run = msgspec.json.decode(text, type=RunFile)
+    RunConfig.from_dict(msgspec.json.decode(text)["config"])  # refuses a setting that does not exist
+    return run

@@ -1,10 +1,11 @@
-"""The folder of a server's runs, so that they are available again after a restart."""
+"""The folder of a server's runs, one file each, so that they are available again after a restart."""
 
 from __future__ import annotations
 
 import math
 import os
 import shutil
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -13,19 +14,30 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from filelock import Timeout
-
 from transformer.errors import InputError
-from transformer.recording.view import ENDED, PAUSED
+from transformer.recording.view import ENDED, PAUSED, RunView
 from transformer.recording.weights import Weights
-from transformer.storage.arrays import write_whole
-from transformer.storage.bundle import FIELD, MAX_UNPACK_RATIO, settle, unpack
-from transformer.storage.claim import Claim, is_held
-from transformer.storage.format import OWNER, RUN, WEIGHTS, RunFile, read_run_file
+from transformer.storage.file import (
+    OWNER,
+    SUFFIX,
+    Store,
+    beside,
+    is_held,
+    path_of,
+    raw_fact,
+    reading,
+    stamp_of,
+    why,
+)
+from transformer.storage.format import Mirror, RunFile, read_run_file, write_run
 from transformer.storage.log import LOG
 from transformer.storage.saved import Saved, read_run
 from transformer.storage.tokens import SHAPE, new_token
+from transformer.tasks import task_of
 
+FIELD = "run_open"
+MOST_BYTES = 48 * 10**6
+"""Maximum bytes of a file to take away, as far as leaving out weights allows."""
 ENVIRONMENT = "HEADLIGHT_RUNS"
 """Environment variable with the path of the folder; if it is empty, nothing is kept on disk."""
 ROOM_SECONDS = 5.0
@@ -35,7 +47,7 @@ LOOK_SECONDS = 1.0
 ROOM = 200_000_000
 """Bytes of disk that an opened file must leave free for the runs that train."""
 OPENING, OPENING_SECONDS = ".opening-", 3600.0
-"""Prefix of the folder in which a file is unpacked, and seconds after which unpacking has surely ended."""
+"""Prefix of the folder in which a file is checked, and seconds after which this has surely ended."""
 FEW = (16, 4, 0)
 """To make room, a run keeps the weights of this many evenly chosen steps, and of the first, the last and the
 moments; if that does not suffice, the next lower number applies."""
@@ -54,7 +66,7 @@ class RunInMemory:
 
 
 class Library:
-    """Runs on disk by their id, one folder per run.
+    """Runs on disk by their id, one file per run.
 
     Args:
         folder: the folder of all runs; None to keep nothing.
@@ -63,8 +75,8 @@ class Library:
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
         self._lock = threading.Lock()
-        self._named: dict[str, tuple[int, RunFile]] = {}  # folder name to (time of change, facts of its run)
-        self._names: dict[str, str] = {}  # id of a run to the name of its folder
+        self._named: dict[str, tuple[tuple[int, int], RunFile]] = {}  # name to (stamp, facts of its run)
+        self._names: dict[str, str] = {}  # id of a run to the name of its file
         self._looked_at = -math.inf
         self._making_room, self._made_room_at = threading.Lock(), -math.inf
         self.thinned: set[str] = set()
@@ -76,34 +88,41 @@ class Library:
         named = os.environ.get(ENVIRONMENT, "runs")
         return cls(Path(named) if named else None)
 
-    def folder_of(self, id_: str) -> Path | None:
-        """A run's folder, which need not exist; None for an invalid id, since a visitor can send anything."""
+    def path_of(self, id_: str) -> Path | None:
+        """A run's file, which need not exist; None for an invalid id, since a visitor can send anything."""
         if self.folder is None or not SHAPE.fullmatch(id_):
             return None
-        if (self.folder / id_).exists():
-            return self.folder / id_
+        if (path := self._path(id_)).exists():
+            return path
         with self._lock:
             if id_ not in self._names and time.monotonic() - self._looked_at >= LOOK_SECONDS:
                 self._look()
-            return self.folder / self._names.get(id_, id_)
+            return self._path(self._names.get(id_, id_))
+
+    def _path(self, name: str) -> Path:
+        assert self.folder is not None
+        return self.folder / f"{name}{SUFFIX}"
 
     def facts_of_run(self, id_: str) -> RunFile | None:
         """The facts of a kept run for a list, without its recording; None where none can be read.
 
-        A run that has not ended and whose folder no process writes is returned as paused.
+        A run that has not ended and whose file no process writes is returned as paused.
         """
-        folder = self.folder_of(id_)
+        path = self.path_of(id_)
         try:
-            return None if folder is None else _as_now(read_run_file(folder), folder)
+            return None if path is None or not path.exists() else _as_now(read_run_file(path), path)
         except InputError:
             return None
 
     def owner(self, id_: str) -> str | None:
         """The digest of the token that commands a kept run."""
-        folder = self.folder_of(id_)
+        path = self.path_of(id_)
         try:
-            return None if folder is None else (folder / OWNER).read_text(encoding="ascii")
-        except (OSError, ValueError):
+            if path is None or not path.exists():
+                return None
+            with reading(path) as database:
+                return (raw_fact(database, OWNER) or b"").decode("ascii") or None
+        except InputError:
             return None
 
     def published(self) -> dict[str, RunFile]:
@@ -112,29 +131,27 @@ class Library:
             return {}
         with self._lock:
             self._look()
-            return {name: _as_now(run, self.folder / name) for name, (_, run) in self._named.items()}
+            return {name: _as_now(run, self._path(name)) for name, (_, run) in self._named.items()}
 
     def _look(self) -> None:
-        """Read the facts of the runs in named folders again, where they have changed."""
-        assert self.folder is not None
+        """Read the facts of the named runs again, where their files have changed."""
         self._looked_at = time.monotonic()
         known, self._named = self._named, {}
-        names = sorted(os.listdir(self.folder)) if self.folder.is_dir() else []
-        for name in names:
-            if SHAPE.fullmatch(name):
+        for path in self._files():
+            if SHAPE.fullmatch(path.stem):
                 continue  # a visitor's, hidden from others
             with suppress(InputError, OSError):
-                stamp = (self.folder / name / RUN).stat().st_mtime_ns
-                found = known.get(name)
+                stamp = stamp_of(path)
+                found = known.get(path.stem)
                 if found is None or found[0] != stamp:
-                    found = stamp, read_run_file(self.folder / name)
-                self._named[name] = found
+                    found = stamp, read_run_file(path)
+                self._named[path.stem] = found
         self._names = {run.id: name for name, (_, run) in self._named.items()}
 
-    # A run as one file.
+    # The file of a stranger.
 
     def open_file(self, data: bytes, digest: str, processors: int, check: Callable[[Saved], None]) -> str:
-        """Keep the run of such a file as a new run; return its id.
+        """Copy the run of such a file, part by checked part, to a file of our own; return its id.
 
         Args:
             digest: the digest of the token that is to command it.
@@ -153,18 +170,29 @@ class Library:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._clear()
-            if shutil.disk_usage(self.folder).free < ROOM + MAX_UNPACK_RATIO * len(data):
+            if shutil.disk_usage(self.folder).free < ROOM + 3 * len(data):
                 raise InputError("The disk of this server is nearly full; no run can be opened.", FIELD)
             with TemporaryDirectory(prefix=OPENING, dir=self.folder) as opening:
-                folder = Path(opening) / id_
-                folder.mkdir()
-                unpack(data, folder)
-                _take_in(folder, id_, processors, check)
-                write_whole(folder / OWNER, digest.encode())
-                folder.rename(self.folder / id_)
-        except OSError as error:
+                strange, ours = Path(opening) / "file", Path(opening) / "run"
+                strange.write_bytes(data)
+                try:
+                    saved = read_run(strange, strange=True, training=True)
+                    check(saved)
+                    write_run(
+                        path_of(ours),
+                        _settled(saved, id_, processors),
+                        saved.words,
+                        task=None if saved.view.own else task_of(saved.view.config),
+                        weights=saved.weights.chosen(len(data)),
+                        training=saved.training,
+                        owner=digest,
+                    )
+                except InputError as error:
+                    raise InputError(str(error).replace(str(strange), "This file"), FIELD) from error
+                path_of(ours).rename(self._path(id_))
+        except (OSError, sqlite3.Error) as error:
             raise InputError(
-                f"The run cannot be written to this server's disk ({error.strerror}).", FIELD
+                f"The run cannot be written to this server's disk ({why(error)}).", FIELD
             ) from error
         return id_
 
@@ -193,65 +221,99 @@ class Library:
             if time.monotonic() - self._made_room_at < ROOM_SECONDS:
                 return
             self._made_room_at = time.monotonic()
-            sizes = {folder: _size(folder) for folder in self._folders()}
-            turns = []  # (whether it trains, minus the number of steps to keep, when it was viewed, folder)
-            for folder in sizes:
-                if SHAPE.fullmatch(folder.name):  # a named folder belongs to another program
-                    here = in_memory.get(folder.name)
-                    busy, seen_at = (here.busy, here.seen_at) if here else (False, _written_at(folder))
-                    turns += [(busy, -few, seen_at, folder) for few in FEW]
-            for _, minus, _, folder in sorted(turns):
+            sizes = {path: _size(path) for path in self._files()}
+            turns = []  # (whether it trains, minus the number of steps to keep, when it was viewed, file)
+            for path in sizes:
+                if SHAPE.fullmatch(path.stem):  # a named file belongs to another program
+                    here = in_memory.get(path.stem)
+                    busy, seen_at = (here.busy, here.seen_at) if here else (False, _written_at(path))
+                    turns += [(busy, -few, seen_at, path) for few in FEW]
+            for _, minus, _, path in sorted(turns):
                 if sum(sizes.values()) <= most_bytes:
                     return
-                with suppress(OSError, InputError, Timeout):
-                    here = in_memory.get(folder.name)
-                    if here.thin(-minus) if here is not None else _thin(folder, -minus):
-                        self.thinned.add(folder.name)
-                        LOG.info("thin the weights of %s: the disk's limit is reached", folder.name[:6])
-                    sizes[folder] = _size(folder)
+                with suppress(OSError, InputError, sqlite3.Error):
+                    here = in_memory.get(path.stem)
+                    if here.thin(-minus) if here is not None else _thin(path, -minus):
+                        self.thinned.add(path.stem)
+                        LOG.info("thin the weights of %s: the disk's limit is reached", path.stem[:6])
+                    sizes[path] = _size(path)
         finally:
             self._making_room.release()
 
-    def _folders(self) -> list[Path]:
-        if self.folder is None or not self.folder.is_dir():
-            return []
-        return [path for path in self.folder.iterdir() if (path / RUN).exists()]
+    def _files(self) -> list[Path]:
+        return [] if self.folder is None else sorted(self.folder.glob(f"*{SUFFIX}"))
 
 
-def _thin(folder: Path, few: int) -> bool:
-    """Thin a run's weights as `Run.thin_weights` does. Raises Timeout where a process writes there."""
-    run = read_run_file(folder)
-    claim = Claim(folder)
+def packed(view: RunView, words: tuple[str, ...], saved: Saved | None) -> bytes:
+    """A run as one file to take away, with a new id and without its owner or references to other runs.
+
+    Args:
+        view: the run.
+        words: its tracked words.
+        saved: the run as it was read from its file, with its training; None where it is only in memory.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
     try:
-        weights = Weights(folder / WEIGHTS)
-        weights.follow(run.step)
-        return weights.keep_few(few, {moment.step for moment in run.moments})
+        with TemporaryDirectory(prefix="headlight-") as folder:
+            path = Path(folder) / f"run{SUFFIX}"
+            reason = view.reason if view.state in ENDED else f"Saved as a file at step {view.step:,}."
+            portable = replace(view, id=new_token(), after=None, reason=reason)
+            weights = view.snapshots[-1].source if view.snapshots else Weights()
+            assert isinstance(weights, Weights)
+            room = MOST_BYTES - view.frames.nbytes - len((saved and saved.training) or b"")
+            write_run(
+                path,
+                portable,
+                words,
+                task=None if view.own else task_of(view.config),
+                weights=weights.chosen(max(0, room), {moment.step for moment in view.moments}),
+                training=None if saved is None else saved.training,
+            )
+            return path.read_bytes()
+    except (OSError, sqlite3.Error) as error:
+        raise InputError(f"This run cannot be written to a file ({why(error)}). Try again.") from error
+
+
+def _settled(saved: Saved, id_: str, processors: int) -> RunView:
+    """The view of a stranger's run with this id, and with a device and threads that this server has."""
+    view = saved.view
+    device = "cpu" if view.config.device == "cpu" else "auto"
+    threads = view.config.threads and min(view.config.threads, processors)
+    config = replace(view.config, device=device, threads=threads)
+    return replace(view, id=id_, config=config, threads=min(view.threads, processors))
+
+
+def _thin(path: Path, few: int) -> bool:
+    """Thin a run's weights as `Run.thin_weights` does. Raises Taken where a process writes there."""
+    store = Store(path, new=False)
+    try:
+        saved = read_run(path)
+        mirror = Mirror(None, saved.weights, saved=saved.view)
+        thinner = saved.weights.keep_few(few, {moment.step for moment in saved.view.moments})
+        if thinner:
+            mirror.thin(store)
+        return thinner
     finally:
-        claim.release()
+        store.close()
 
 
-def _take_in(folder: Path, id_: str, processors: int, check: Callable[[Saved], None]) -> None:
-    """Adopt an unpacked run; if that fails, the reason given names no path of this server."""
-    try:
-        settle(folder, id_, processors)
-        check(read_run(folder))
-    except InputError as error:
-        why = str(error).replace(str(folder), "This file").replace(f"{folder.name}/", "")
-        raise InputError(why, FIELD) from error
+def _as_now(run: RunFile, path: Path) -> RunFile:
+    """The run; paused if it has not ended and no process writes its file."""
+    return run if run.state in ENDED or is_held(path) else replace(run, state=PAUSED)
 
 
-def _as_now(run: RunFile, folder: Path) -> RunFile:
-    """The run; paused if it has not ended and no process writes to its folder."""
-    return run if run.state in ENDED or is_held(folder) else replace(run, state=PAUSED)
+def _size(path: Path) -> int:
+    """Bytes on disk of a run's file, with its latest transactions."""
+    size = 0
+    for one in (path, beside(path)):
+        with suppress(OSError):
+            size += one.stat().st_size
+    return size
 
 
-def _size(folder: Path) -> int:
+def _written_at(path: Path) -> float:
     with suppress(OSError):
-        return sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
-    return 0
-
-
-def _written_at(folder: Path) -> float:
-    with suppress(OSError):
-        return (folder / RUN).stat().st_mtime
+        return max(stamp_of(path)) / 1e9
     return 0.0

@@ -1,4 +1,4 @@
-"""The user's own pairs and tokenizer: in a run's folder, and for a reload."""
+"""The user's own pairs and tokenizer: in a run's file, and for a reload."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from transformer.config import RunConfig, TrainConfig
 from transformer.errors import InputError
@@ -20,7 +19,7 @@ from transformer.tasks.pairs.store import (
     tokenizer_of,
 )
 
-PAIRS, TOKENIZER = "pairs.tsv", "tokenizer.json"
+PAIRS, TOKENIZER = "pairs", "tokenizer"
 RELOAD_BYTES, RELOAD_SECONDS = 64_000_000, 3_600.0
 """Limits of the uploads that are held for a reload: bytes in all, and seconds."""
 
@@ -93,7 +92,7 @@ def write_own_data(config: TrainConfig, write: Callable[[str, str], object]) -> 
     """Write the uploads that a configuration contains only as digests.
 
     Args:
-        write: takes the name of a file and its text.
+        write: takes the name of a fact and its text.
     """
     if config.task == "pairs":
         write(PAIRS, to_tsv(pairs_of(config.pairs or "")))
@@ -101,25 +100,23 @@ def write_own_data(config: TrainConfig, write: Callable[[str, str], object]) -> 
         write(TOKENIZER, tokenizer_of(config.tokenizer_file).content)
 
 
-def saved_data(folder: Path, config: RunConfig) -> OwnData:
-    """Read the own data of a run from its folder; its task can be made as long as the returned object exists.
+def saved_data(fact: Callable[[str], bytes | None], config: RunConfig) -> OwnData:
+    """Read the own data of a run from its file; its task can be made as long as the returned object exists.
+
+    Args:
+        fact: returns the fact of a name.
 
     Raises:
         InputError: the data is missing, or is not what the run was trained on.
     """
     train = config.train
     own, file = None, None
-    try:
-        if train.task == "pairs":
-            own = intern_pairs(from_tsv((folder / PAIRS).read_text(encoding="utf-8")))
-            if own.digest != train.pairs:
-                raise InputError(f"{folder / PAIRS} does not hold the pairs of this run.")
-        if train.tokenizer == "file":
-            file = intern_tokenizer((folder / TOKENIZER).read_text(encoding="utf-8"))
-            if file.digest != train.tokenizer_file:
-                raise InputError(f"{folder / TOKENIZER} is not the tokenizer of this run.")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"{folder} does not hold the pairs or the tokenizer of its run ({error})."
-        ) from error
+    if train.task == "pairs":
+        own = intern_pairs(from_tsv((fact(PAIRS) or b"").decode()))
+        if own.digest != train.pairs:
+            raise InputError("The file does not hold the pairs of its run.")
+    if train.tokenizer == "file":
+        file = intern_tokenizer((fact(TOKENIZER) or b"").decode())
+        if file.digest != train.tokenizer_file:
+            raise InputError("The file does not hold the tokenizer of its run.")
     return OwnData(pairs=own, tokenizer=file)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import logging
 import math
+import os
 import re
 import sys
 import time
@@ -21,7 +22,6 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from filelock import Timeout
 from torch import nn
 
 from transformer.axes import Axes
@@ -47,7 +47,7 @@ from transformer.recording.view import (
 )
 from transformer.recording.weights import Weights
 from transformer.storage.archive import Archive
-from transformer.storage.format import as_parquet
+from transformer.storage.file import Taken, path_of
 from transformer.storage.tokens import new_token
 from transformer.watching.attention import Function, attention_modules, attention_of, matches, unwrapped
 from transformer.watching.sites import GivenTokens, grouped, labels_of, plain_name, word_of
@@ -56,14 +56,14 @@ LOG = logging.getLogger("headlight.watch")
 CREDIT_SECONDS = 0.15
 """Seconds that watching may take beyond its share, spent on the first steps, where attention changes most."""
 WRITING = 3
-"""Writing the folder may take 1/WRITING of the share."""
+"""Writing the file may take 1/WRITING of the share."""
 SPARSER = 64
 """A step is due if more than 1/SPARSER of all steps so far have passed since the last recorded one."""
 MEASURED = 16
 """The same for the scores of heads, which cost more to keep than maps."""
 MOST_BYTES = 16 * 2**20
 """Maximum size of the maps of one step; sites beyond it are left out."""
-MOST_FOLDERS = 1_000
+MOST_FILES = 1_000
 MOST_HEADS = 64
 """Maximum number of heads of one attention."""
 TRIES = 3
@@ -77,18 +77,18 @@ Named = Mapping[str, Mapping[str, Array]]
 
 
 class Watch:
-    """Records the attention of a model for fixed inputs while it trains, into a folder that the app follows.
+    """Records the attention of a model for fixed inputs while it trains, into a file that the app follows.
 
     An error in watching never ends the training: it is reported once, as a warning, and kept in `problem`.
     Watching leaves the model, its mode, hooks, gradients and random streams unchanged, so that the losses are
-    the same bit for bit as without it.
+    the same bit for bit as without it. Of several processes that train together, the first one records.
 
     Args:
         model: any `nn.Module`; see `attention_of` for what is found in it.
         inputs: name to what the model is called with: a tensor, a tuple of positional arguments, or a mapping
             of keyword arguments; tensors are moved to the device of the model. Every example of a batch is
             shown, at most MAX_WORDS in all.
-        out: the folder, which is created. If it is not empty, `out-2` is used, and so on.
+        out: the file, whose suffix may be left out. If it exists, `out-2` is used, and so on.
         tokens: maps the name of an input to the labels of its axes: tokens, which label every axis of the
             same length, or a mapping from patterns of module names to tokens or to a pair of tokens (queries,
             keys); for a batch, a list with one of these per example. Other axes show positions from 1.
@@ -112,8 +112,8 @@ class Watch:
     ) -> None:
         self.problem = ""
         """The part that could not be recorded, in words; empty where nothing is missing."""
-        self.folder: Path | None = None
-        """The folder of the run; None where it cannot be written."""
+        self.path: Path | None = None
+        """The file of the run; None where it cannot be written."""
         self._in_loop = 0.0  # seconds spent on watching since the loop began, in its thread
         self.last_step = -1
         """The newest step that `step` was called with; -1 before there is one."""
@@ -126,7 +126,7 @@ class Watch:
         self._axes: dict[str, Axes] = {}
         self._heads = 0
         self._archive: Archive | None = None
-        self._pending: dict[str, list[Chunk]] = {}  # of each word, until the folder is next written
+        self._pending: dict[str, list[Chunk]] = {}  # of each word, until the file is next written
         self._measured: list[Measurement] = []  # the same
         self._moments = Moments()
         self._recorded = self._next = self._next_measured = self._begun_at = -1
@@ -137,6 +137,9 @@ class Watch:
         self._closed, self._write_at = False, 0.0
         self._costs: deque[float] = deque(maxlen=5)  # seconds of the last few observations
         self._said: set[str] = set()
+        if _rank() > 0:
+            self._closed = True
+            return
         self._open()
         self._began = time.monotonic()
         _OPEN.add(self)
@@ -166,7 +169,7 @@ class Watch:
         self._in_loop += time.monotonic() - began
 
     def close(self, reason: str = "") -> None:
-        """Record the last step, and release the folder.
+        """Record the last step, and release the file.
 
         Args:
             reason: why the training has failed; empty where it has not.
@@ -204,7 +207,7 @@ class Watch:
 
     @property
     def seconds(self) -> float:
-        """Seconds of watching since the loop began: in the loop, and in the thread that writes the folder."""
+        """Seconds of watching since the loop began: in the loop, and in the thread that writes the file."""
         return self._in_loop + (self._archive.seconds if self._archive else 0.0)
 
     @property
@@ -289,7 +292,7 @@ class Watch:
     # Recording.
 
     def _open(self) -> None:
-        """Observe the model for the first time, and create the folder; warn if that fails."""
+        """Observe the model for the first time, and create the file; warn if that fails."""
         began = time.monotonic()
         try:
             self._first = self._observed()
@@ -300,7 +303,7 @@ class Watch:
             self._say(error)
 
     def _begin_run(self, first: Named) -> None:
-        """Make the words whose maps are recorded, and the folder. Raises InputError."""
+        """Make the words whose maps are recorded, and the file. Raises InputError."""
         if not 0 < self._share <= 1:
             raise InputError(f"share={self._share!r} is no share of the time; choose one like 0.03.", "share")
         labels = {}
@@ -315,8 +318,8 @@ class Watch:
         self._pending = {text: [] for text in first}
         if unknown := [name for name in self._tokens if name not in self._inputs]:
             self._say(InputError(f"tokens: there is no input {unknown[0]!r}.", "tokens"))
-        as_parquet(Metrics())  # imports the table writer, so that the import does not count as a write
-        self._archive, self.folder = _free_folder(self._out)
+        self._archive = _free_file(self._out)
+        self.path = self._archive.path
         parameters = list(self._model.parameters())
         self._own = OwnModel(name=plain_name(type(self._model).__name__))
         view = replace(
@@ -422,7 +425,7 @@ class Watch:
         return self.seconds + median(self._costs) <= self._share * elapsed + CREDIT_SECONDS
 
     def _record(self, step: int, maps: Named) -> None:
-        """Keep the maps of a step until the folder is next written."""
+        """Keep the maps of a step until the file is next written."""
         self._recorded = step
         self._axes = {
             site: replace(axes, causal=axes.causal and not _reads_ahead(site, maps))
@@ -509,24 +512,30 @@ def _reads_ahead(site: str, maps: Named) -> bool:
     return any(np.nan_to_num(np.triu(of[site], 1)).any() for of in maps.values())
 
 
-def _free_folder(out: Path) -> tuple[Archive, Path]:
-    """An archive in the folder, or in a numbered one beside it if the folder is already in use.
+def _rank() -> int:
+    """The rank of this process among those that train together; 0 where it trains alone."""
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        return torch.distributed.get_rank()
+    return int(os.environ.get("RANK", 0)) if int(os.environ.get("WORLD_SIZE", 1)) > 1 else 0
+
+
+def _free_file(out: Path) -> Archive:
+    """An archive in the file, or in a numbered one beside it if there is one already.
 
     Raises:
         InputError: it cannot be written.
     """
-    for number in range(1, MOST_FOLDERS):
-        folder = out if number == 1 else out.with_name(f"{out.name}-{number}")
+    path = path_of(out)
+    for number in range(1, MOST_FILES):
+        free = path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}")
         try:
-            archive = Archive(folder)
-        except InputError as error:
-            if isinstance(error.__cause__, OSError) and not isinstance(error.__cause__, Timeout):
-                raise
-            continue  # it is not empty, or another process writes there
-        if folder != out:
-            LOG.warning("%s holds something; this run is kept in %s.", out, folder)
-        return archive, folder
-    raise InputError(f"There are {MOST_FOLDERS:,} folders beside {out}; choose a new one.", "out")
+            archive = Archive(free)
+        except Taken:
+            continue
+        if number > 1:
+            LOG.warning("%s holds a run; this run is kept in %s.", path, free)
+        return archive
+    raise InputError(f"There are {MOST_FILES:,} files beside {path}; choose a new one.", "out")
 
 
 def reason_of(error: BaseException | None) -> str:

@@ -14,9 +14,9 @@ def kept(monkeypatch, tmp_path):
     monkeypatch.setattr(REGISTRY, "library", Library(tmp_path / "runs"))
 
 
-def bring(visitor, data, name="run.zip"):
+def bring(visitor, data, name="run.headlight"):
     uploader = next(box for box in visitor.at.get("file_uploader") if box.key == "run_open")
-    uploader.upload(name, data, "application/zip")
+    uploader.upload(name, data, "application/vnd.sqlite3")
     return visitor.look()
 
 
@@ -25,7 +25,7 @@ def test_a_run_goes_from_one_visitor_to_another_as_a_file_and_continues_there(vi
     one.set("step_size", 7)
     one.step()
     first = one.run
-    assert offered["run_download"]["file_name"] == "headlight-seed5-run.zip"
+    assert offered["run_download"]["file_name"] == "headlight-seed5.headlight"
     one.wait_until(lambda: (kept := REGISTRY.library.facts_of_run(first.id)) is not None and kept.step == 7)
     data = offered["run_download"]["data"]()
 
@@ -46,8 +46,8 @@ def test_an_unreadable_file_is_reported_beside_the_uploader_and_changes_nothing(
     run = visitor.run
     bring(visitor, b"no archive at all")
     (error,) = visitor.errors
-    assert error.startswith("This file cannot be read")
-    assert error.endswith("Choose a file of a whole run made by “Take it away”.")
+    assert error.startswith("This file is damaged or no run of Headlight")
+    assert "file is not a database" in error
     assert visitor.run is run
 
 

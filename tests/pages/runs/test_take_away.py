@@ -59,7 +59,8 @@ def test_each_button_makes_its_file_of_this_run(trained, offered):
         "export_json": ("json", "{"),
         "export_weights": ("safetensors", b""),
         "export_script": ("py", '"""'),
-        "run_download": ("zip", b"PK"),
+        "export_parquet": ("parquet", b"PAR1"),
+        "run_download": ("headlight", b"SQLite format 3"),
     }
     for key, (ending, start) in begins.items():
         given, made = offered[key], offered[key]["data"]()

@@ -1,8 +1,8 @@
-"""Fixtures for runs that are killed and resumed from their folder, and for comparing two runs."""
+"""Fixtures for runs that are killed and resumed from their file, and for comparing two runs."""
 
 from __future__ import annotations
 
-import shutil
+import subprocess
 
 import pytest
 
@@ -21,7 +21,7 @@ def numbers(view):
 
 @pytest.fixture
 def kept(make_run, tmp_path):
-    """Make a run that is saved in a folder."""
+    """Make a run that is saved in a file."""
 
     def make(config, **settings):
         return make_run(config, archive=Archive(tmp_path / "run"), **settings)
@@ -31,7 +31,7 @@ def kept(make_run, tmp_path):
 
 @pytest.fixture
 def go_on(make_run):
-    """Reopen a saved run in its folder, paused."""
+    """Reopen a saved run in its file, paused."""
 
     def make(folder, **settings):
         saved = read_run(folder)
@@ -43,13 +43,21 @@ def go_on(make_run):
 
 @pytest.fixture
 def killed(until, tmp_path):
-    """Copy the folder of a run, as a process killed now would leave it."""
+    """Copy the file of a run, as a process killed now would leave it."""
 
     def leave(run):
         until(lambda: run.kept)
-        return shutil.copytree(tmp_path / "run", tmp_path / "killed")
+        return copied(tmp_path / "run.headlight", tmp_path / "killed.headlight")
 
     return leave
+
+
+def copied(path, other):
+    """Copy the file of a run by another process: closing a copy here would release the locks of SQLite."""
+    for suffix in ("", "-wal"):
+        if path.with_name(path.name + suffix).exists():
+            subprocess.run(["cp", f"{path}{suffix}", f"{other}{suffix}"], check=True)
+    return other
 
 
 def advance_to(run, step):

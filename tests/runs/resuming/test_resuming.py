@@ -1,9 +1,8 @@
-"""A killed run is resumed from its folder: every number equals that of an uninterrupted run."""
+"""A killed run is resumed from its file: every number equals that of an uninterrupted run."""
 
 from __future__ import annotations
 
 import json
-import shutil
 import threading
 import time
 from itertools import product
@@ -13,13 +12,14 @@ import numpy as np
 import pytest
 
 from tests.conftest import facts_of
-from tests.runs.resuming.conftest import advance_to, finish, numbers
+from tests.runs.resuming.conftest import advance_to, copied, finish, numbers
 from transformer.errors import InputError
 from transformer.fitting import with_task
 from transformer.interventions import Block, Interventions
 from transformer.runs.run import Run
 from transformer.storage.archive import Archive
 from transformer.storage.arrays import read_facts
+from transformer.storage.saved import read_training
 from transformer.tasks import Task
 from transformer.tasks.pairs import store as store_of_pairs
 from transformer.tasks.pairs.caps import Caps, select_pairs
@@ -46,11 +46,11 @@ def take(run, changes, last):
                 changes[step](run).result(30)
 
 
-def log_of(run, folder):
-    """Close a run and return the log of interventions in its folder."""
+def log_of(run, path):
+    """Close a run and return the log of interventions in its file."""
     run.close()
     run.join()
-    return json.loads(read_facts(folder / "training.safetensors"))["progress"]["interventions"]
+    return json.loads(read_facts(read_training(path)))["progress"]["interventions"]
 
 
 def intervene(taken):
@@ -129,7 +129,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tiny, kept, go_on, killed, tm
         assert [(name, array.tobytes()) for name, array in weights] == [
             (name, array.tobytes()) for name, array in others
         ]
-    assert log_of(again, folder) == log_of(run, tmp_path / "run")
+    assert log_of(again, folder) == log_of(run, tmp_path / "run.headlight")
 
 
 def test_a_run_is_shown_and_others_are_built_before_its_earlier_batches_are_drawn_again(
@@ -175,7 +175,7 @@ def test_a_killed_continuation_is_resumed_with_its_own_plan(tiny, kept, go_on, k
     )
 
 
-def test_own_pairs_with_word_tokenizers_are_restored_from_the_folder_alone(
+def test_own_pairs_with_word_tokenizers_are_restored_from_the_file_alone(
     tiny, kept, go_on, killed, monkeypatch
 ):
     pairs = tuple((f"look at the {i} cats", f"regarde les {i} chats") for i in range(120))
@@ -232,10 +232,10 @@ def eventful(tiny_run, tmp_path_factory):
     for step in (35, 45, 105):
         advance_to(run, step)
         end = time.monotonic() + 20
-        while facts_of(folder / "run")["step"] < step or not run.kept:
+        while facts_of(folder / "run.headlight").get("step", -1) < step or not run.kept:
             assert time.monotonic() < end
             time.sleep(0.01)
-        shutil.copytree(folder / "run", folder / str(step))
+        copied(folder / "run.headlight", folder / str(step))
     view = finish(run)
     run.close()
     run.join()
@@ -252,7 +252,7 @@ def eventful(tiny_run, tmp_path_factory):
 def test_a_resumed_run_finds_the_moments_of_an_uninterrupted_one(eventful, go_on, tmp_path, step):
     """Resumed before, between and after the moments: none is lost or found twice."""
     whole, folders = eventful
-    view = finish(go_on(shutil.copytree(folders / str(step), tmp_path / "killed")))
+    view = finish(go_on(copied(folders / str(step), tmp_path / "killed.headlight")))
     assert view.moments == whole.moments
     assert (view.first_step_at, view.turned_at) == (whole.first_step_at, whole.turned_at)
     assert view.frames.steps == whole.frames.steps == tuple(range(131))
