@@ -113,7 +113,11 @@ def with_a_damaged_byte(path):
     ("damage", "text", "message"),
     [
         (Path.unlink, "ox", "{} is no run of Headlight: there is no such file."),
-        (lambda f: f.write_text("{"), "ox", "{} is damaged or no run of Headlight (file is not a database)."),
+        (
+            lambda f: f.write_text(2000 * "{"),
+            "ox",
+            "{} is damaged or no run of Headlight (file is not a database).",
+        ),
         (with_another_configuration, "ox", "The weights of step 60 do not fit this model ("),
         (lambda f: change(f, "DELETE FROM weights"), "ox", "{} holds no weights to ask."),
         (with_a_damaged_byte, "ox", "The weights of step 60 in run.headlight are damaged ("),
