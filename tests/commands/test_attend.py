@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tests.conftest import change, with_facts
@@ -136,3 +137,14 @@ def test_a_bad_file_or_text_gives_exit_code_2_and_one_line(refused, saved_run, d
 def test_bad_arguments_give_exit_code_2_and_one_line(refused, tmp_path):
     assert refused("attend", tmp_path).startswith("the following arguments are required: --text (see ")
     assert "invalid int value: 'last'" in refused("attend", tmp_path, "--text", "ox", "--step", "last")
+
+
+def test_the_curves_of_a_run_are_printed_as_csv_or_written_as_parquet(command, refused, saved_run, tmp_path):
+    view, path = saved_run
+    code, lines, error = command("curves", path.with_suffix(""))
+    assert (code, error, len(lines)) == (0, "", 61)
+    losses = [float(line.split(",")[1]) for line in lines[1:]]
+    assert losses == view.metrics.column("loss").tolist()
+    assert command("curves", path, "--out", tmp_path / "curves.parquet") == (0, [], "")
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "curves.parquet"), view.metrics.table())
+    assert "neither a .csv nor a .parquet file" in refused("curves", path, "--out", tmp_path / "curves.xls")
