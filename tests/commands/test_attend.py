@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tests.conftest import change, with_facts
@@ -113,7 +114,11 @@ def with_a_damaged_byte(path):
     ("damage", "text", "message"),
     [
         (Path.unlink, "ox", "{} is no run of Headlight: there is no such file."),
-        (lambda f: f.write_text("{"), "ox", "{} is damaged or no run of Headlight (file is not a database)."),
+        (
+            lambda f: f.write_text(2000 * "{"),
+            "ox",
+            "{} is damaged or no run of Headlight (file is not a database).",
+        ),
         (with_another_configuration, "ox", "The weights of step 60 do not fit this model ("),
         (lambda f: change(f, "DELETE FROM weights"), "ox", "{} holds no weights to ask."),
         (with_a_damaged_byte, "ox", "The weights of step 60 in run.headlight are damaged ("),
@@ -132,3 +137,14 @@ def test_a_bad_file_or_text_gives_exit_code_2_and_one_line(refused, saved_run, d
 def test_bad_arguments_give_exit_code_2_and_one_line(refused, tmp_path):
     assert refused("attend", tmp_path).startswith("the following arguments are required: --text (see ")
     assert "invalid int value: 'last'" in refused("attend", tmp_path, "--text", "ox", "--step", "last")
+
+
+def test_the_curves_of_a_run_are_printed_as_csv_or_written_as_parquet(command, refused, saved_run, tmp_path):
+    view, path = saved_run
+    code, lines, error = command("curves", path.with_suffix(""))
+    assert (code, error, len(lines)) == (0, "", 61)
+    losses = [float(line.split(",")[1]) for line in lines[1:]]
+    assert losses == view.metrics.column("loss").tolist()
+    assert command("curves", path, "--out", tmp_path / "curves.parquet") == (0, [], "")
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "curves.parquet"), view.metrics.table())
+    assert "neither a .csv nor a .parquet file" in refused("curves", path, "--out", tmp_path / "curves.xls")

@@ -299,14 +299,16 @@ class Store:
         with self.transaction() as database:
             database.execute("PRAGMA incremental_vacuum").fetchall()
         with self.lock:
+            with suppress(sqlite3.Error):  # small rows leave pages half empty; this needs room for a copy
+                self._database.execute("VACUUM")
             self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def close(self) -> None:
         """Release the file, and put all of it into one file, unless it is being read just now."""
         with self.lock:
             with suppress(sqlite3.Error, OSError, Taken):
-                self.give_back()
                 with self.transaction() as database:
+                    database.execute("PRAGMA incremental_vacuum").fetchall()
                     database.execute("DELETE FROM fact WHERE name = ?", (WRITER,))
                 self._database.execute("PRAGMA journal_mode = DELETE").fetchall()
             self._database.close()

@@ -20,6 +20,7 @@ KEYS = (
     "export_gif",
     "export_strip",
     "export_csv",
+    "export_parquet",
     "export_json",
     "export_weights",
     "export_script",
