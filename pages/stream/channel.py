@@ -114,7 +114,7 @@ class Channel:
             now = time.monotonic()
             if now - self._found_at > FOUND_SECONDS:
                 self._found_at = now
-                self.run = REGISTRY.get(self.run.id) or self.run
+                self.run = REGISTRY.get(self.run.id) or self.run  # a lost run stays on the screen
             if n_viewers:
                 self.run.look()
             view = self.view

@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from pages.stream.channel import find
 from pages.telling.telling import hides_of, named, packed
 from tests.pages.conftest import TINY
 from tests.pages.visitor import unescaped
 from transformer.errors import InputError
+from transformer.runs import run as run_module
 from transformer.runs.registry import DRAFT_SECONDS, REGISTRY
 from transformer.stories.files import ENVIRONMENT, read_story
 from transformer.tasks import completed
@@ -250,10 +252,12 @@ def test_a_run_that_an_earlier_beat_had_trained_and_that_was_lost_trains_again(t
     move(told, 2)
     stop(run)
     REGISTRY._put_away(run)  # as when 40 other runs have ended since: no folder keeps it
-    move(told, 3, shown=[2])
+    told.look()
     again = runs_of(told)["small"]
     assert again is not run
     assert (again.id, again.config, again.words) == (run.id, run.config, run.words)
+    assert again.view.state in ("queued", "training")
+    move(told, 3, shown=[2])
     told.wait_until(lambda: again.view.state == "paused", what="the command of beat 4, on the new run")
     assert again.view.pace == 1
     stop(again)
@@ -287,6 +291,32 @@ def test_a_teller_who_reloads_after_a_break_tells_the_same_story_at_the_same_bea
     assert again.view.state in ("queued", "training")
     assert REGISTRY.owners.told(run.id)["obeyed"] == [0, 1]
     stop(again)
+
+
+def test_a_viewer_who_goes_ahead_of_the_teller_is_shown_the_untrained_model_of_that_beat(visit, monkeypatch):
+    teller = visit({"story": packed(WITHOUT_RECORDING)}, page="stories")
+    id_ = teller.player["story"]["told"]["runs"]["other"]
+    with monkeypatch.context() as patch:
+        patch.setattr(run_module, "check_machine", refuse)
+        assert find(id_) is None
+    run = find(id_)
+    assert (run.id, run.view.state, run.words) == (id_, "idle", ("frog",))
+    move(teller, 4)
+    assert REGISTRY.get(id_) is run
+    assert run.view.state != "idle"
+    stop(run, runs_of(teller)["small"])
+
+
+def refuse(config):
+    raise InputError("This machine has no memory left.")
+
+
+def test_a_head_is_switched_off_in_a_model_that_was_forgotten(visit, lose_drafts):
+    off = '\n[[beat]]\nsays = "Off."\nhead = "decoder.0.cross.2"\ncommand = "switch off"\n'
+    teller = visit({"story": packed(FILE.split('\n[[beat]]\nsays = "It trains')[0] + off)}, page="stories")
+    lose_drafts()
+    move(teller, 1)
+    assert runs_of(teller)["small"].view.interventions.ablated == (("decoder.0.cross", 1),)
 
 
 def test_a_story_told_with_a_run_of_another_depth_reports_the_beats_that_do_not_fit(visit):
