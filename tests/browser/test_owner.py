@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -101,6 +103,22 @@ def test_a_following_viewer_sees_the_owners_step_until_they_choose_another(watch
     assert guest.shown_steps()["map"] >= 25
     follow.check()
     guest.until(lambda: guest.stands_at(1))
+
+
+def test_every_page_offers_follow_to_the_viewers_of_a_run_and_after_a_reload_not_to_its_owner(
+    watch, guest, started
+):
+    """The browser sends the owner's token only after the first pass of a page."""
+    for path in ("", "race", "explore", "anatomy", "masks"):
+        address = f"/{path}?run={started}" + (f"&race={started}" if path == "race" else "")
+        for watcher in (watch, guest):
+            watcher.page.goto(watcher.app + address)
+            watcher.page.reload()
+            expect(watcher.page.locator(".headlight-player .counter")).to_have_text(re.compile(r"\d"))
+            follow = watcher.page.locator(".st-key-follow")
+            expect(follow, path).to_be_visible(visible=watcher is guest)
+    for watcher in (watch, guest):
+        watcher.errors[:] = [error for error in watcher.errors if "404" not in error]  # Streamlit's own 404s
 
 
 def test_a_forged_press_over_a_raw_connection_does_not_control_the_run(app, watch, started):

@@ -13,9 +13,9 @@ const RESTED = 250; // ms without a change after which the selection is sent
 
 export class Player {
   // first: {word, kind, pinned, step, outline, follow}; tell: called with these once they have stopped changing
-  constructor(root, source, { plotly, first, tell = () => {}, fileName = "headlight", mayFollow = false, mass = "", picture, titled }) {
+  constructor(root, source, { plotly, first, tell = () => {}, fileName = "headlight", mass = "", picture, titled }) {
     Object.assign(this, { root, source, tell, fileName, now: null, newest: null, sentence: null, playing: false });
-    this.at = { word: null, kind: null, pinned: null, step: null, outline: false, follow: mayFollow, ...first };
+    this.at = { word: null, kind: null, pinned: null, step: null, outline: false, follow: false, ...first };
     this.find = (selector) => root.querySelector(selector);
     this.map = this.find(".st-key-model_map");
     this.whole = !root.dataset.parts; // whether this class makes the maps and curves
@@ -29,7 +29,6 @@ export class Player {
     this.listens = new AbortController();
     this.build({ mass, picture, titled });
     const follow = this.find(".st-key-follow");
-    follow.hidden = !mayFollow;
     follow.firstChild.checked = this.at.follow;
     follow.firstChild.onchange = () => this.choose({ follow: follow.firstChild.checked });
     this.find(".st-key-fullscreen button").onclick = () => this.fill();
