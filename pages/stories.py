@@ -35,7 +35,7 @@ if name is None:
     keyring()
     st.stop()
 try:
-    first = REGISTRY.get(asked)
+    first = REGISTRY.made(asked)
     known = first and REGISTRY.owners.told(first.id)
     follows = known is not None and known["story"] == name
     if first is not None and not follows and not token_of(first.id):
@@ -46,10 +46,9 @@ try:
     else:
         if first is None:
             telling.leave()
-        start = {} if first is None else {next(iter(story.runs)): first.id}
         told = {"story": name, "at": 0, "shown": [], "recorded": [], "by": "", "obeyed": []}
-        told["runs"] = session.cast = telling.cast(story, start)
-    anchor = REGISTRY.get(next(iter(told["runs"].values())))
+        told["runs"] = session.cast = telling.cast(story, first)
+    anchor = REGISTRY.made(next(iter(told["runs"].values())))
     if anchor is None:
         raise InputError("The runs of this story are no longer on this server. Open it from the list.")
 except InputError as error:
@@ -61,6 +60,8 @@ id_, tells = anchor.id, bool(token_of(anchor.id))
 st.query_params["run"] = id_
 if tells and not follows:
     REGISTRY.owners.tell(id_, token_of(id_), told)
+elif tells:
+    telling.obey(story, {**told})  # after a break, a run may have been lost
 
 
 def move() -> None:
@@ -68,11 +69,7 @@ def move() -> None:
     before = REGISTRY.owners.told(id_) or told
     now = telling.updated_state(story, before, sent_value(KEY, "chosen"))
     session.problem = None
-    for place in range(now["at"] + 1):
-        if place not in now["obeyed"]:
-            now["obeyed"] = [*now["obeyed"], place]
-            with store_error():
-                telling.run_beat_command(story, now, place)
+    telling.obey(story, now)
     REGISTRY.owners.tell(id_, token_of(id_), now)
 
 

@@ -232,17 +232,22 @@ def differs_in(left: RunConfig, right: RunConfig) -> str:
 
 def player_data(left: Watched, right: Watched) -> dict[str, Any]:
     """The data with which a player shows two runs side by side."""
-    examples = None
-    if left.view.own or right.view.own:
-        views = left.view, right.view
-        names = _by_side([view.name or (view.own.name if view.own else view.config.recipe) for view in views])
-        says = "<b>Two recordings beside each other.</b> How their settings differ is not known."
-    else:
-        configs = left.config, right.config
-        names, examples = names_of(*configs), examples_of(left.config.train.task)
-        known = [race.look_for for race in RACES.values() if (race.left, race.right) == configs]
-        differs = html.escape(differs_in(*configs))
-        says = f"<b>{differs[0].upper()}{differs[1:]}.</b> {''.join(known)}"
+    if not (left.view.own or right.view.own):
+        return data_of(left.config, right.config)
+    views = left.view, right.view
+    names = _by_side([view.name or (view.own.name if view.own else view.config.recipe) for view in views])
+    return _data(names, "<b>Two recordings beside each other.</b> How their settings differ is not known.")
+
+
+def data_of(left: RunConfig, right: RunConfig) -> dict[str, Any]:
+    """As `player_data`, for two runs with these settings."""
+    known = [race.look_for for race in RACES.values() if (race.left, race.right) == (left, right)]
+    differs = html.escape(differs_in(left, right))
+    says = f"<b>{differs[0].upper()}{differs[1:]}.</b> {''.join(known)}"
+    return _data(names_of(left, right), says, examples_of(left.train.task))
+
+
+def _data(names: Sequence[str], says: str, examples: str | None = None) -> dict[str, Any]:
     return {
         "names": [html.escape(name) for name in names],
         "says": says,

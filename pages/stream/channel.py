@@ -7,10 +7,12 @@ import json
 import math
 import threading
 import time
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
 from pages.settings.presets import look_for
 from pages.stream.hidden import HiddenParts, hides_word, visible, without_rows
+from transformer.errors import InputError
 from transformer.insight.names import short_head_name
 from transformer.player.chunks import encoded, name_of
 from transformer.player.index import Index
@@ -62,8 +64,10 @@ def tick(n_viewers: int) -> float:
 
 
 def find(run_id: str) -> Watched | None:
-    """A run, a draft, or the recording of a first visit; may read from disk."""
-    run = REGISTRY.get(run_id)
+    """A run, a draft, one that a story reserved, or a shipped recording; may read from disk."""
+    run = None
+    with suppress(InputError):  # the page of the story says why
+        run = REGISTRY.made(run_id)
     if run is None:
         demo_run()  # loaded first: another process may have given out its id
         run = opened(run_id)
@@ -108,7 +112,7 @@ class Channel:
             now = time.monotonic()
             if now - self._found_at > FOUND_SECONDS:
                 self._found_at = now
-                self.run = find(self.run.id) or self.run
+                self.run = REGISTRY.get(self.run.id) or self.run  # a lost run stays on the screen
             if n_viewers:
                 self.run.look()
             view = self.view

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 from pages.controls import racing
-from pages.controls.commands import INTERVENTION_SECONDS, await_effect, train_on
+from pages.controls.commands import INTERVENTION_SECONDS, await_effect, store_error, train_on
 from pages.runs import keyring
 from pages.shared import ownership
 from pages.shared.session import session
@@ -72,42 +72,65 @@ def fitting(story: Story, first: Watched | None) -> tuple[Story, list[str]]:
     return replace(story, beats=beats), why
 
 
-def cast(story: Story, known: Mapping[str, str]) -> dict[str, str]:
-    """Name to id of the story's runs: those that are known, and untrained models for the others.
+def cast(story: Story, first: Watched | None) -> dict[str, str]:
+    """Reserve the runs of a story, which are built when a beat needs them; `first` is the first of them.
+
+    Returns:
+        Name to id of the runs that train.
 
     Raises:
         InputError: a run that this server does not allow.
     """
-    found = {}
+    found: dict[str, str] = {}
+    visitor = session.visitor.name
     for name, role in story.runs.items():
-        run = REGISTRY.get(known.get(name))
-        if run is None and role.trains:
-            token = new_token()
-            words = story.words_of(name) or None
-            run = REGISTRY.draft(role.config, words, visitor=session.visitor.name, token=token)
-            keyring.accept_token(run.id, token)
-        if run is not None:
-            found[name] = run.id
+        if first is not None and not found:
+            found[name] = REGISTRY.reserve(first.config, first.words, visitor=visitor, id_=first.id)
+        elif role.trains:
+            token, words = new_token(), story.words_of(name) or None
+            found[name] = REGISTRY.reserve(role.config, words, visitor=visitor, token=token)
+            keyring.accept_token(found[name], token)
     return found
 
 
 def leave() -> None:
-    """Discard the untrained models of the last story."""
+    """Discard the untrained models of the last story; if it is told again, they are built again."""
     for id_ in session.cast.values():
         run = REGISTRY.get(id_)
         if run is not None and run.view.state == IDLE and ownership.owns(run):
             REGISTRY.discard(id_)
-            session.tokens.pop(id_, None)
     session.cast = {}
 
 
-def run_beat_command(story: Story, told: Mapping[str, Any], place: int) -> None:
+def obey(story: Story, told: dict[str, Any]) -> None:
+    """Run the pending commands up to the current beat, and again those of its runs that were lost; an error
+    is stored in the session."""
+    beats = story.beats[: told["at"] + 1]
+    lost: set[str] = set()
+    with store_error():
+        lost = _lost(beats, told)
+    for place, beat in enumerate(beats):
+        if place not in told["obeyed"] or lost.intersection(beat.roles):
+            told["obeyed"] = sorted({*told["obeyed"], place})
+            with store_error():
+                _run_command(beat, told)
+
+
+def _lost(beats: Sequence[Beat], told: Mapping[str, Any]) -> set[str]:
+    """The runs of the last of these beats that a beat has started, but that are untrained: they were built
+    again, or their start was refused. Raises InputError."""
+    obeyed = (beat for place, beat in enumerate(beats) if place in told["obeyed"])
+    started = {name for beat in obeyed if beat.command == "start" for name in beat.roles}
+    runs = {name: _own(told, name) for name in beats[-1].roles if name in started}
+    return {name for name, run in runs.items() if run is not None and run.view.state == IDLE}
+
+
+def _run_command(beat: Beat, told: Mapping[str, Any]) -> None:
     """Run the command of a beat. Raises InputError."""
-    beat = story.beats[place]
-    own = _own(beat, told)
-    if not own:
+    run = None if beat.command is None else _own(told, beat.run)
+    if run is None:
         return
-    run, state = own[0], own[0].view.state
+    state = run.view.state
     match beat.command:
         case "start":
             train_beat(beat, told)
@@ -117,22 +140,23 @@ def run_beat_command(story: Story, told: Mapping[str, Any], place: int) -> None:
             await_effect(getattr(run, beat.command)())
         case "continue" if state in ENDED:
             train_on(run)
-        case "switch off" if run.view.frame is not None:
+        case "switch off" if run.ready.wait(INTERVENTION_SECONDS) and run.view.frame is not None:
             head = beat.pinned or run.view.frame.clearest
             await_effect(run.intervene(Interventions(ablated=(head,))), INTERVENTION_SECONDS)
         case "restore":
             await_effect(run.intervene(NO_INTERVENTIONS), INTERVENTION_SECONDS)
 
 
-def _own(beat: Beat, told: Mapping[str, Any]) -> list[Run]:
-    """The runs of a beat that this visitor may change; in a race, the left one first."""
-    found = (REGISTRY.get(told["runs"].get(name)) for name in (beat.run, beat.against))
-    return [ownership.command(run) for run in found if run is not None and ownership.owns(run)]
+def _own(told: Mapping[str, Any], name: str) -> Run | None:
+    """The run of this name, built if it does not exist; None if this visitor may not command it. Raises
+    InputError."""
+    run = REGISTRY.made(told["runs"].get(name))
+    return ownership.command(run) if run is not None and ownership.owns(run) else None
 
 
 def train_beat(beat: Beat, told: Mapping[str, Any]) -> None:
     """Train the untrained models of a beat at its pace. Raises InputError."""
-    for run in _own(beat, told):
+    for run in filter(None, [_own(told, name) for name in beat.roles]):
         if run.view.state == IDLE:
             run.set_pace(beat.pace)
             REGISTRY.start(run)
@@ -144,7 +168,7 @@ def hides_of(story: Story, name: str, shown: frozenset[int]) -> HiddenParts:
     """The parts of a run, or of its recording, that are still hidden: no beat has revealed them yet."""
     found = []
     for place, beat in enumerate(story.beats):
-        if beat.hides is None or place in shown or name not in (beat.run, beat.against):
+        if beat.hides is None or place in shown or name not in beat.roles:
             continue
         if beat.hides == "later":
             found.append(Hidden(after=_last(beat, story, name)))
@@ -179,8 +203,8 @@ def as_data(story: Story, told: Mapping[str, Any]) -> dict[str, Any]:
         known[name] = _readable(runs.get(name), hides) | {"recording": recorded}
     for beat in story.beats:
         if beat.against:
-            sides = [REGISTRY.get(runs.get(n)) or _recording(story, n) for n in (beat.run, beat.against)]
-            races[f"{beat.run}|{beat.against}"] = racing.player_data(*sides) | {"clock": "steps"}
+            sides = [story.runs[name].config for name in beat.roles]
+            races[f"{beat.run}|{beat.against}"] = racing.data_of(*sides) | {"clock": "steps"}
     beats = [asdict(beat) | {"pinned": beat.pinned} for beat in story.beats]
     said = {"kind": story.kind, "beats": beats, "before": BEFORE, "told": dict(told)}
     return said | {"runs": known, "races": races}

@@ -143,6 +143,36 @@ def test_the_talk_reaches_its_end_without_training_and_marks_what_is_recorded(bu
     assert busy.page.locator(".headlight-player[data-recorded=true] .counter").is_visible()
 
 
+@pytest.fixture
+def forgetful(browser):
+    """A page of a server that keeps a single untrained model, that of its newest visitor."""
+    server, address = start_server(HEADLIGHT_KEPT="1")
+    page = telling(browser, address)
+    yield page
+    assert page.refusals == []
+    page.page.context.close()
+    server.terminate()
+    server.wait(60)
+
+
+def test_space_starts_a_run_whose_untrained_model_was_forgotten_and_viewers_see_it_train(forgetful, browser):
+    told = forgetful
+    told.story("story=talk")
+    run, viewer = told.run, telling(browser, told.app)
+    viewer.story(f"story=talk&run={run}")
+    other = telling(browser, told.app)
+    other.open("/")
+    other.page.context.close()
+    for _ in range(3):
+        told.page.keyboard.press("Space")
+    for one in (told, viewer):
+        one.until(
+            lambda one=one: one.beat == 2 and "step 20" not in one.hint and one.number("live_map", "step") > 0
+        )
+    assert (told.run, viewer.run) == (run, run)
+    viewer.page.context.close()
+
+
 def tab_to(told, selector, key="Tab"):
     for _ in range(80):
         if told.page.evaluate(f"Boolean(document.activeElement.closest('{selector}'))"):

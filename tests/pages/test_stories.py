@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from pages.stream.channel import find
 from pages.telling.telling import hides_of, named, packed
 from tests.pages.conftest import TINY
 from tests.pages.visitor import unescaped
 from transformer.errors import InputError
-from transformer.runs.registry import REGISTRY
+from transformer.runs import run as run_module
+from transformer.runs.registry import DRAFT_SECONDS, REGISTRY
 from transformer.stories.files import ENVIRONMENT, read_story
 from transformer.tasks import completed
 
@@ -139,6 +143,180 @@ def test_a_viewer_follows_the_teller_and_controls_nothing(told, visit):
     assert REGISTRY.owners.told(run.id)["at"] == 1
     assert run.view.state in ("queued", "training")
     run.stop().result(10)
+
+
+WITHOUT_RECORDING = (
+    FILE
+    + """
+[runs.other]
+n_encoder_layers = 1
+n_decoder_layers = 1
+n_heads = 2
+d_model = 8
+d_ff = 16
+max_letters = 6
+batch_size = 4
+steps = 30
+causal_mask = false
+goal = "none"
+
+[[beat]]
+says = "A race."
+page = "Race"
+against = "other"
+command = "start"
+pace = 1
+"""
+)
+"""FILE with a race against a run that has no recording."""
+
+
+@pytest.fixture
+def lose_drafts(tiny):
+    """Move the clock on until all untrained models are forgotten, as in a break without a viewer."""
+
+    def lose():
+        before = [*REGISTRY._drafts.values()]
+        for run in before:
+            run.lease.seen_at -= DRAFT_SECONDS + 1
+        REGISTRY.discard(REGISTRY.draft(tiny()).id)
+        assert not REGISTRY._drafts
+        assert all(run.join() for run in before)
+
+    return lose
+
+
+def stop(*runs):
+    for run in runs:
+        run.stop().result(30)
+
+
+@pytest.mark.parametrize(
+    "story", ["talk", "tour", "class", packed(WITHOUT_RECORDING)], ids=lambda name: name[:5]
+)
+def test_a_beat_whose_runs_were_forgotten_builds_them_again_and_starts_them(visit, lose_drafts, story):
+    teller = visit({"story": story}, page="stories")
+    asked = named(story)
+    ids = teller.player["story"]["told"]["runs"]
+    for at, beat in enumerate(asked.beats):
+        if beat.command == "start":
+            lose_drafts()
+        move(teller, at)
+        assert teller.player["story"]["told"]["runs"] == ids
+        assert teller.player["story"]["told"]["at"] == at
+        if beat.command == "start":
+            names = [name for name in (beat.run, beat.against) if name]
+            runs = [REGISTRY.get(ids[name]) for name in names]
+            for run, name in zip(runs, names, strict=True):
+                assert run.view.state != "idle", (at, name)
+                assert run.config == asked.runs[name].config
+                assert run.words == asked.words_of(name)
+            stop(*runs)
+
+
+def test_a_beat_whose_runs_made_room_for_others_builds_them_again_and_starts_them(visit, tiny, monkeypatch):
+    monkeypatch.setattr(REGISTRY, "limits", replace(REGISTRY.limits, kept=3))
+    teller = visit({"story": packed(WITHOUT_RECORDING)}, page="stories")
+    ids = teller.player["story"]["told"]["runs"]
+    for _ in range(3):
+        REGISTRY.draft(tiny())
+    assert not {*ids.values()} & {*REGISTRY._drafts}
+    move(teller, 4)
+    runs = [REGISTRY.get(id_) for id_ in ids.values()]
+    assert [run.view.state for run in runs].count("idle") == 0
+    stop(*runs)
+
+
+def test_a_story_builds_only_the_runs_that_its_beats_have_needed(visit):
+    teller = visit({"story": "talk"}, page="stories")
+    ids = teller.player["story"]["told"]["runs"]
+    assert [name for name in ids if REGISTRY.get(ids[name])] == ["reverse"]
+    move(teller, 5)
+    assert [name for name in ids if REGISTRY.get(ids[name])] == ["reverse", "unmasked"]
+    stop(*(REGISTRY.get(ids[name]) for name in ("reverse", "unmasked")))
+
+
+def test_start_of_the_tour_trains_a_model_that_was_forgotten(visit, lose_drafts):
+    visitor = visit({"story": "tour"}, page="stories")
+    id_ = visitor.player["story"]["told"]["runs"]["tour"]
+    move(visitor, 2)
+    lose_drafts()
+    visitor.press("run_start")
+    run = REGISTRY.get(id_)
+    assert run.view.state in ("queued", "training")
+    stop(run)
+
+
+def test_a_run_that_an_earlier_beat_had_trained_and_that_was_lost_trains_again(told):
+    run = runs_of(told)["small"]
+    move(told, 2)
+    stop(run)
+    REGISTRY._put_away(run)  # as when 40 other runs have ended since: no folder keeps it
+    told.look()
+    again = runs_of(told)["small"]
+    assert again is not run
+    assert (again.id, again.config, again.words) == (run.id, run.config, run.words)
+    assert again.view.state in ("queued", "training")
+    move(told, 3, shown=[2])
+    told.wait_until(lambda: again.view.state == "paused", what="the command of beat 4, on the new run")
+    assert again.view.pace == 1
+    stop(again)
+
+
+def test_a_viewer_is_at_the_beat_of_a_teller_whose_runs_were_forgotten(told, visit, lose_drafts):
+    run = runs_of(told)["small"]
+    lose_drafts()
+    viewer = visit({"story": packed(FILE), "run": run.id}, page="stories")
+    again = runs_of(viewer)["small"]
+    assert again is not run
+    assert (again.id, again.config, again.words) == (run.id, run.config, run.words)
+    assert not viewer.player["story"]["tells"]
+    move(told, 1)
+    assert again.view.state in ("queued", "training")
+    assert viewer.news["told"]["at"] == 1
+    stop(again)
+
+
+def test_a_teller_who_reloads_after_a_break_tells_the_same_story_at_the_same_beat(told, visit, lose_drafts):
+    run = runs_of(told)["small"]
+    token = told.at.session_state["tokens"][run.id]
+    move(told, 0)
+    lose_drafts()
+    back = visit({"story": packed(FILE), "run": run.id}, page="stories")
+    back.send("keyring", "found", [[[run.id, token, 0]], "", None])
+    assert back.player["run"] == run.id
+    assert back.player["story"]["tells"]
+    move(back, 1)
+    again = runs_of(back)["small"]
+    assert again.view.state in ("queued", "training")
+    assert REGISTRY.owners.told(run.id)["obeyed"] == [0, 1]
+    stop(again)
+
+
+def test_a_viewer_who_goes_ahead_of_the_teller_is_shown_the_untrained_model_of_that_beat(visit, monkeypatch):
+    teller = visit({"story": packed(WITHOUT_RECORDING)}, page="stories")
+    id_ = teller.player["story"]["told"]["runs"]["other"]
+    with monkeypatch.context() as patch:
+        patch.setattr(run_module, "check_machine", refuse)
+        assert find(id_) is None
+    run = find(id_)
+    assert (run.id, run.view.state, run.words) == (id_, "idle", ("frog",))
+    move(teller, 4)
+    assert REGISTRY.get(id_) is run
+    assert run.view.state != "idle"
+    stop(run, runs_of(teller)["small"])
+
+
+def refuse(config):
+    raise InputError("This machine has no memory left.")
+
+
+def test_a_head_is_switched_off_in_a_model_that_was_forgotten(visit, lose_drafts):
+    off = '\n[[beat]]\nsays = "Off."\nhead = "decoder.0.cross.2"\ncommand = "switch off"\n'
+    teller = visit({"story": packed(FILE.split('\n[[beat]]\nsays = "It trains')[0] + off)}, page="stories")
+    lose_drafts()
+    move(teller, 1)
+    assert runs_of(teller)["small"].view.interventions.ablated == (("decoder.0.cross", 1),)
 
 
 def test_a_story_told_with_a_run_of_another_depth_reports_the_beats_that_do_not_fit(visit):

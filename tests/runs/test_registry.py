@@ -9,8 +9,11 @@ import time
 
 import pytest
 
+from tests.runs.conftest import unseen_for
+from transformer.errors import InputError
 from transformer.runs import registry as module
 from transformer.runs.limits import Limits
+from transformer.storage.tokens import new_token
 from transformer.training.state import TrainState
 
 
@@ -101,6 +104,56 @@ def test_beyond_the_limit_of_kept_runs_the_draft_viewed_longest_ago_is_forgotten
     newest = registry.draft(tiny(seed=3))
     assert [registry.get(one.id) is one for one in (first, *others, newest)] == [True, False, True, True]
     assert others[0].join()
+
+
+def test_a_reserved_run_is_built_when_it_is_asked_for_and_again_after_it_was_lost(registry, tiny):
+    token, other = new_token(), new_token()
+    id_ = registry.reserve(tiny(seed=7), ("ox", "cab"), visitor="page", token=token)
+    assert registry.get(id_) is None
+    run = registry.made(id_)
+    assert (run.id, run.config, run.words, run.visitor) == (id_, tiny(seed=7), ("ox", "cab"), "page")
+    assert registry.made(id_) is registry.get(id_) is run
+    registry.owners.tell(id_, token, {"at": 3})
+    unseen_for(run, 16)
+    registry.draft(tiny())
+    assert registry.get(id_) is None
+    assert run.join()
+    assert registry.owners.is_owner(id_, token)
+    assert not registry.owners.is_owner(id_, other)
+    assert registry.owners.told(id_) == {"at": 3}
+    again = registry.made(id_)
+    assert again is not run
+    assert (again.id, again.config, again.words, again.visitor) == (id_, run.config, run.words, "page")
+    assert registry.control(id_, token) is again
+
+
+def test_an_existing_run_that_is_reserved_keeps_its_token_and_is_untrained_once_it_was_lost(
+    server, tiny, until
+):
+    registry, token = server(kept=1), new_token()
+    run = registry.draft(tiny(), ("ox",), token=token)
+    finish(registry, run, until)
+    assert registry.reserve(run.config, run.words, id_=run.id) == run.id
+    assert registry.made(run.id) is run
+    finish(registry, registry.draft(tiny()), until)
+    assert registry.get(run.id) is None
+    again = registry.control(run.id, token) if registry.made(run.id) else None
+    assert (again.view.state, again.config, again.words) == ("idle", run.config, ("ox",))
+
+
+def test_beyond_the_limit_the_reserved_run_needed_longest_ago_is_forgotten(registry, tiny, monkeypatch):
+    monkeypatch.setattr(module, "MOST_RESERVED", 2)
+    first, second = (registry.reserve(tiny(), token="a token") for _ in range(2))
+    registry.discard(registry.made(first).id)
+    third = registry.reserve(tiny(), token="a token")
+    assert [registry.owners.is_owned(one) for one in (first, second, third)] == [True, False, True]
+    assert registry.made(second) is None
+    assert registry.made(first).id == first
+
+
+def test_settings_beyond_the_limits_are_not_reserved(server, tiny):
+    with pytest.raises(InputError, match="steps"):
+        server(steps=300).reserve(tiny(steps=301))
 
 
 def test_the_least_recently_used_ended_run_is_evicted_but_a_training_run_is_not(registry, tiny, until):

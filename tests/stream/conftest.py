@@ -24,6 +24,7 @@ from transformer.config import ModelConfig, RunConfig, TrainConfig
 from transformer.interventions import Interventions
 from transformer.recording.frames import Frames, up_to
 from transformer.recording.view import RunView
+from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
 from transformer.tasks import task_of
 
@@ -104,6 +105,7 @@ class Runs(dict[str, FakeRun]):
 @pytest.fixture
 def found(monkeypatch: pytest.MonkeyPatch) -> Runs:
     runs = Runs()
+    monkeypatch.setattr(REGISTRY, "get", runs.find)
     for module in (news, channel):
         monkeypatch.setattr(module, "find", runs.find)
         monkeypatch.setattr(module, "tick", lambda n_viewers: TICK)

@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Sequence
 from concurrent.futures import Future
 from functools import partial
+from typing import NamedTuple
 
 from transformer.config import RunConfig
 from transformer.errors import InputError
@@ -26,13 +27,23 @@ from transformer.storage.library import FIELD, Library, RunInMemory, packed
 from transformer.storage.log import LOG, log_to_terminal, note, refusals
 from transformer.storage.own_data import UploadCache
 from transformer.storage.saved import read_run
-from transformer.storage.tokens import digest_of
+from transformer.storage.tokens import digest_of, new_token
 from transformer.tasks import completed
 
 DRAFT_SECONDS = 900.0
 """An untrained model that was not viewed for this long is forgotten."""
+MOST_RESERVED = 1_000
+"""Most runs that stories reserve; beyond it, the one needed longest ago is forgotten."""
 CLOSING_SECONDS = 10.0
 """Maximum seconds that a server waits at shutdown for the current steps of its runs."""
+
+
+class Reserved(NamedTuple):
+    """What it takes to build a run of a story, also again."""
+
+    config: RunConfig
+    words: tuple[str, ...] | None
+    visitor: str
 
 
 class Registry:
@@ -63,6 +74,7 @@ class Registry:
         self._opening = threading.Lock()
         self._runs: dict[str, Watched] = {}
         self._drafts: dict[str, Run] = {}
+        self._reserved: dict[str, Reserved] = {}  # by id; the one needed longest ago first
 
     @refusals()
     def draft(
@@ -78,7 +90,67 @@ class Registry:
             InputError: the settings exceed the limits, or a tracked word is invalid.
         """
         self.limits.check(completed(config))
-        run = Run(config, words=words, lease=Lease(self.queue, self.limits), visitor=visitor)
+        run = self._build(Reserved(config, words, visitor), new_token())
+        self.owners.set_token(run.id, token)
+        return run
+
+    def reserve(
+        self,
+        config: RunConfig,
+        words: tuple[str, ...] | None = None,
+        *,
+        visitor: str = "",
+        token: str = "",
+        id_: str | None = None,
+    ) -> str:
+        """Reserve a run that `made` builds when it is needed, and again after it was forgotten.
+
+        Args:
+            visitor, token: as for `draft`.
+            id_: an existing run, which keeps its token; by default a new one.
+
+        Returns:
+            The id of the run.
+
+        Raises:
+            InputError: the settings exceed the limits.
+        """
+        if id_ is None:
+            self.limits.check(completed(config))
+            id_ = new_token()
+            self.owners.set_token(id_, token)
+        self.owners.recall(id_)
+        with self._lock:
+            self._reserved.pop(id_, None)
+            self._reserved[id_] = Reserved(config, words, visitor)
+            for oldest in list(self._reserved)[:-MOST_RESERVED]:
+                del self._reserved[oldest]
+                if oldest not in self._drafts and oldest not in self._runs:
+                    self.owners.forget(oldest)
+        return id_
+
+    @refusals()
+    def made(self, id_: str | None) -> Watched | None:
+        """As `get`; a reserved run that does not exist, or no longer, is built as a draft.
+
+        Raises:
+            InputError: this machine cannot train its settings, or has no room for them now.
+        """
+        found = self.get(id_)
+        if found is not None or id_ is None:
+            return found
+        with self._opening:  # one at a time, so that no run is built twice
+            with self._lock:
+                reserved = self._reserved.pop(id_, None)
+                if reserved is None:
+                    return None
+                self._reserved[id_] = reserved  # now the one needed last
+            return self._in_memory(id_) or self._build(reserved, id_)
+
+    def _build(self, reserved: Reserved, id_: str) -> Run:
+        """Build a draft; forget drafts that were not viewed for long, and those beyond the limit."""
+        config, words, visitor = reserved
+        run = Run(config, words=words, lease=Lease(self.queue, self.limits), visitor=visitor, id_=id_)
         with self._lock:
             self._leave_to_disk()
             for other in list(self._drafts.values()):
@@ -88,7 +160,6 @@ class Registry:
             for other in unseen[: max(0, len(unseen) + 1 - self.limits.kept)]:
                 self.discard(other.id)  # its page, if there still is one, makes another
             self._drafts[run.id] = run
-            self.owners.set_token(run.id, token)
         return run
 
     def discard(self, id_: str) -> None:
@@ -96,8 +167,13 @@ class Registry:
         with self._lock:
             run = self._drafts.pop(id_, None)
             if run is not None:
-                self.owners.forget(id_)
+                self._forget_owner(id_)
                 run.halt()
+
+    def _forget_owner(self, id_: str) -> None:
+        """Forget the owner of a run that leaves memory, unless a story may need the run again."""
+        if id_ not in self._reserved:
+            self.owners.forget(id_)
 
     @refusals()
     def admit(self, visitor: str, run: Run | None = None) -> None:
@@ -191,7 +267,7 @@ class Registry:
 
     def _put_away(self, run: Watched) -> None:
         self._runs.pop(run.id, None)
-        self.owners.forget(run.id)
+        self._forget_owner(run.id)
         run.put_away()
         note("evict", run.view)
 

@@ -42,6 +42,7 @@ class Run:
         saved: a saved run to continue, with its saved configuration and words.
         lease: its share of a shared server; by default, the whole server.
         visitor: name of the visitor who owns the run, where visitors are counted.
+        id_: its id; by default a new one.
         distributed: set where this run leads other processes that train with it; it then refuses commands
             that change what is learned, because those processes would not receive them.
     """
@@ -56,6 +57,7 @@ class Run:
         saved: Saved | None = None,
         lease: Lease | None = None,
         visitor: str = "",
+        id_: str | None = None,
         distributed: Distributed | None = None,
     ) -> None:
         self.config = config
@@ -75,7 +77,7 @@ class Run:
         self.lease = lease or Lease()
         """Its share of the server, and when it was last viewed."""
         self._weights = Weights() if saved is None else saved.weights
-        self._published = Publisher(untrained(config, new_token()) if saved is None else saved.view)
+        self._published = Publisher(untrained(config, id_ or new_token()) if saved is None else saved.view)
 
         def build() -> RecordedTraining:
             from transformer.runs.recorded_training import RecordedTraining

@@ -94,6 +94,11 @@ class Beat(Settings):
             raise InputError(f"Nothing follows step={self.step!r}; choose a step, or before turned.", "step")
 
     @property
+    def roles(self) -> tuple[str, ...]:
+        """Names of the runs that are shown; in a race, the left one first."""
+        return (self.run, self.against) if self.against else (self.run,)
+
+    @property
     def pinned(self) -> tuple[str, int] | None:
         """(site, head) of the large map; None for the clearest head."""
         found = _SITE.fullmatch(self.head)
@@ -124,7 +129,7 @@ class Story(Settings):
 
     def words_of(self, name: str) -> tuple[str, ...]:
         """The words that the beats show of a run, in order, each once."""
-        return tuple(dict.fromkeys(b.word for b in self.beats if name in (b.run, b.against) and b.word))
+        return tuple(dict.fromkeys(b.word for b in self.beats if name in b.roles and b.word))
 
     def with_run(self, config: RunConfig) -> Story:
         """The story with other settings for its first run, such as those of an existing run."""
@@ -134,7 +139,7 @@ class Story(Settings):
     def misfits(self) -> Iterator[tuple[int, str]]:
         """(index, reason) of each beat that the model of its run cannot show."""
         for place, beat in enumerate(self.beats):
-            for name in filter(None, (beat.run, beat.against)):
+            for name in beat.roles:
                 if why := _misfit(beat, self.runs[name].config):
                     yield place, why
                     break

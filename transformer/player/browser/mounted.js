@@ -37,10 +37,10 @@ function made(root, data, base) {
   state.refusals = new Refusals(() => state.trigger("refused", true), () => source.status());
   const refused = () => state.refusals.refused();
   const source = new Live(`${base}/stream/${data.run}`, data.ticket, refused);
-  const { mayFollow, mass, fileName, picture, race } = data;
+  const { mass, fileName, picture, race } = data;
   const plays = playsNow(data);
   const first = plays ? { ...data.first, step: 0 } : data.first;
-  const options = { plotly: `${base}/files/${data.plotly}`, first, mayFollow, mass, fileName, picture, race, tell: (at) => tell(state, at) };
+  const options = { plotly: `${base}/files/${data.plotly}`, first, mass, fileName, picture, race, tell: (at) => tell(state, at) };
   if (race) {
     const other = new Live(`${base}/stream/${race.run}`, race.ticket, refused);
     state.player = new Race(root, new Pair([source, other], race.names), options);
@@ -129,8 +129,8 @@ export default function mountedPlayer(view, base) {
     other.ticket = data.race.ticket;
     player.source.race = data.race;
   }
+  player.find(".st-key-follow").hidden = !data.mayFollow; // the owner's token may come after the first pass of the page
   player.over = data.over;
-  if (data.mayFollow !== before.mayFollow) player.letFollow(data.mayFollow);
   if (JSON.stringify(player.ghost) !== JSON.stringify(data.ghost)) {
     player.ghost = data.ghost ?? undefined;
     player.drawnCurves = null;

@@ -15,9 +15,9 @@ const RESTED = 250; // ms without a change after which the selection is sent
 
 export class Player {
   // first: {word, kind, pinned, step, outline, follow}; tell: called with these once they have stopped changing
-  constructor(root, source, { plotly, first, tell = () => {}, fileName = "headlight", mayFollow = false, mass = "", picture, titled }) {
+  constructor(root, source, { plotly, first, tell = () => {}, fileName = "headlight", mass = "", picture, titled }) {
     Object.assign(this, { root, source, tell, fileName, now: null, newest: null, sentence: null, playing: false });
-    this.at = { word: null, kind: null, pinned: null, step: null, outline: false, follow: mayFollow, ...first };
+    this.at = { word: null, kind: null, pinned: null, step: null, outline: false, follow: false, ...first };
     this.find = (selector) => root.querySelector(selector);
     this.map = this.find(".st-key-model_map");
     this.whole = !root.dataset.parts; // whether this class makes the maps and curves
@@ -31,9 +31,9 @@ export class Player {
     this.listens = new AbortController();
     this.box = new StepBox(root, { goes: (number) => this.goTo(number), range: () => this.range() }, this.listens);
     this.build({ mass, picture, titled });
-    const follow = this.find(".st-key-follow").firstChild;
-    follow.onchange = () => this.choose({ follow: follow.checked });
-    this.letFollow(mayFollow);
+    const follow = this.find(".st-key-follow");
+    follow.firstChild.checked = this.at.follow;
+    follow.firstChild.onchange = () => this.choose({ follow: follow.firstChild.checked });
     this.find(".st-key-fullscreen button").onclick = () => this.fill();
     this.scheme = matchMedia("(prefers-color-scheme: dark)");
     this.scheme.addEventListener("change", () => this.dress(), this.listens);
@@ -84,14 +84,6 @@ export class Player {
     outline.checked = this.at.outline;
     outline.onchange = () => this.choose({ outline: outline.checked });
     document.addEventListener("keydown", (event) => this.key(event), this.listens);
-  }
-
-  // Offer to follow the owner of the run, or not: the page may know only later whose run it is.
-  letFollow(may) {
-    const follow = this.find(".st-key-follow");
-    this.at.follow &&= may;
-    follow.hidden = !may;
-    follow.firstChild.checked = this.at.follow;
   }
 
   // The name of a step on the step control.
