@@ -59,8 +59,8 @@ def _spec(axes: MapAxes, lit_row: int | None) -> str:
     between = 1 - left - right
     layout = {
         "meta": {"lines": {"rows": len(axes.rows), "columns": len(axes.columns)}},
-        "title": titled(pad=4),
-        "margin": {"l": 4, "r": 4, "t": 66, "b": 4},
+        "title": titled(),
+        "margin": {"l": 4, "r": 4, "t": 76, "b": 4},
         "hovermode": "closest",
         "hoverdistance": 40,
         "showlegend": False,

@@ -19,7 +19,7 @@ from transformer.insight.names import shortened
 
 MAX_WRONG_TOKEN_LETTERS = 7
 """Maximum length of a wrong token beside its row, in letters."""
-RIGHT_MARGIN, TOP_MARGIN, TITLES = 46, 70, 36
+RIGHT_MARGIN, TOP_MARGIN, TITLES = 46, 80, 36
 """Pixels right of a map for wrong tokens, above it for title and legend, and below it for axis titles."""
 WIDEST = 150
 """Maximum length of an axis label, in pixels."""
@@ -33,7 +33,7 @@ ABOVE: Part = {
     "yanchor": "top",
     "len": 0.8,
     "thickness": 8,
-    "ypad": 42,
+    "ypad": 52,
     "tickangle": 0,
     "title": {"text": ""},
     "tickfont": {"size": 10},
@@ -98,7 +98,7 @@ def _large_spec(axes: MapAxes, lit_row: int | None, taken: tuple[tuple[int, int]
     counted = axis_title(f"rows: {axes.row_title}<br>columns: {axes.column_title}", standoff=4, size=12)
     beside = min(WIDEST, 8 + max(_length(label, size) for label in axes.rows))
     layout = {
-        "title": titled(pad=4),
+        "title": titled(),
         # Fixed for these tokens: a map never moves while its numbers change.
         "margin": {"l": beside, "r": right, "t": TOP_MARGIN, "b": under + TITLES},
         "xaxis": columns | {"title": counted},
