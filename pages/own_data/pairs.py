@@ -57,8 +57,8 @@ def uploader() -> None:
         max_upload_size=most,
         on_change=_bring,
         args=("pairs_upload",),
-        help="TSV or CSV with 2 columns, ManyThings (3) or Tatoeba (4); or two aligned text files, sources "
-        f"first. UTF-8 or Windows-1252, up to {most} MB and {MAX_LINES:,} lines, at least {MIN_PAIRS} pairs.",
+        help="TSV or CSV with 2 columns and no headings, ManyThings (3) or Tatoeba (4); or two aligned text "
+        f"files, sources first. UTF-8, up to {most} MB and {MAX_LINES:,} lines, at least {MIN_PAIRS} pairs.",
     )
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import streamlit as st
 
 from pages.own_data.caps import chosen_caps
@@ -18,9 +16,6 @@ from transformer.tasks.pairs.caps import Caps, select_pairs
 from transformer.tasks.pairs.own import OwnPairs
 from transformer.tasks.pairs.reading import Reading, reasons
 from transformer.tasks.pairs.store import intern_pairs
-
-FIRST = 3
-"""Number of pairs that the report shows."""
 
 
 def pairs_report(upload: Upload | None, refusal: str) -> None:
@@ -37,7 +32,6 @@ def pairs_report(upload: Upload | None, refusal: str) -> None:
     own = own_data().pairs
     if upload is not None:
         counted = st.container()
-        _first_pairs(upload.reading)
         caps = chosen_caps()
         own = None if caps is None else _made(upload.reading, caps)
         if own is not None:
@@ -102,35 +96,11 @@ def _counted(upload: Upload | None, own: OwnPairs | None) -> str:
     if upload is None:
         return f"{kept}."
     reading = upload.reading
-    encoding = "" if reading.encoding == "UTF-8" else f" in {reading.encoding}"
-    said = f"**{plain(reading.format)}**{encoding}, {upload.name}: **{reading.read:,}** pairs read"
+    said = f"**{plain(reading.format)}**, {upload.name}: **{reading.read:,}** pairs read"
     if own is not None:
         fewer = len(own.capped.pairs) < reading.read
         said += f", {kept}{'; loosen the limits below to keep more' if fewer else ''}"
     return f"{said}." + (f" Lines skipped: {reasons(reading.skipped)}." if reading.skipped else "")
-
-
-def _first_pairs(reading: Reading) -> None:
-    """Draw the first pairs, and a switch that says whether the line above them is a heading."""
-    lines = "\n".join(f"{source} → {target}" for source, target in reading.pairs[:FIRST])
-    with st.container(key="pairs_first"):
-        st.code(lines, language=None, wrap_lines=True)
-    st.session_state["pairs_heading"] = reading.heading is not None
-    named = f": {', '.join(reading.heading)}" if reading.heading else ""
-    st.toggle(
-        f"First line is a heading{plain(named)}",
-        key="pairs_heading",
-        on_change=_heading_chosen,
-        help="Names of the columns are no pair. They are recognised by their words; switch this where they "
-        "were not, or where the first line is a pair.",
-    )
-
-
-def _heading_chosen() -> None:
-    upload = st.session_state.get("pairs_read")
-    if isinstance(upload, Upload):
-        reading = upload.reading.with_heading(st.session_state.get("pairs_heading") is True)
-        st.session_state["pairs_read"] = replace(upload, reading=reading)
 
 
 def _to_training() -> None:

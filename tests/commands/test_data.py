@@ -56,8 +56,6 @@ def test_the_pairs_of_a_file_are_counted_in_one_line(command, pairs_file):
     assert code == 0
     assert json.loads(line) == {
         "format": "TSV, 2 columns",
-        "encoding": "UTF-8",
-        "heading": None,
         "pairs_read": 100,
         "pairs_skipped": {"a repeated pair": 1, "a different format than most lines": 1},
     }
@@ -193,12 +191,3 @@ def test_the_curves_of_a_run_can_be_read_in_the_format_of_tensorboard(command, t
     assert found["accuracy/exact"] == [2, 4]
     assert "translation/bleu" not in found
     assert any(tag.startswith("gold/decoder.1.cross") for tag in found)
-
-
-def test_the_first_line_of_a_file_is_a_heading_or_a_pair_as_an_option_says(command, pairs_file):
-    pairs_file.write_text("en\tfr\n" + pairs_file.read_text(encoding="utf-8"), encoding="utf-8")
-    for options, heading, n in ((), ["en", "fr"], 100), (("--no-heading",), None, 101):
-        _, (line,), _ = command("data", "--pairs", pairs_file, "--json", *options)
-        assert (json.loads(line)["heading"], json.loads(line)["pairs_read"]) == (heading, n)
-    _, lines, _ = command("data", "--pairs", pairs_file)
-    assert "First line taken as heading: en, fr" in lines

@@ -27,7 +27,6 @@ def add(commands: Any) -> None:
     what.add_argument(
         "--pairs", type=Path, nargs="+", metavar="FILE", help="one file of pairs, or two aligned ones"
     )
-    add_heading(data)
     data.add_argument("--n", type=int, default=10, help="how many examples (default: 10)")
     data.add_argument("--seed", type=int, default=0, help="seed of the examples (default: 0)")
     data.add_argument("--held-out", action="store_true", help="held-out examples only")
@@ -38,15 +37,6 @@ def add(commands: Any) -> None:
         "--json", action="store_true", help="a line of JSON for each example, or one for the pairs"
     )
     data.set_defaults(run=run)
-
-
-def add_heading(parser: argparse.ArgumentParser) -> None:
-    """Add the option that says whether the first line of a table is a pair."""
-    parser.add_argument(
-        "--heading",
-        action=argparse.BooleanOptionalAction,
-        help="pairs: the first line names the columns, or is a pair (default: as its words suggest)",
-    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -88,11 +78,8 @@ def _examples(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def read_files(paths: list[Path], heading: bool | None) -> Any:
+def read_files(paths: list[Path]) -> Any:
     """Read these files of pairs.
-
-    Args:
-        heading: as in `read_pairs`.
 
     Raises:
         InputError: a file cannot be read, or contains no pairs.
@@ -105,27 +92,23 @@ def read_files(paths: list[Path], heading: bool | None) -> Any:
             files.append((path.name, path.read_bytes()))
         except OSError as error:
             raise InputError(f"The file {path} cannot be read ({error.strerror}).") from error
-    return read_pairs(files, heading=heading)
+    return read_pairs(files)
 
 
 def _pairs(arguments: argparse.Namespace) -> int:
     from transformer.tasks.pairs.reading import reasons
 
-    reading = read_files(arguments.pairs, arguments.heading)
+    reading = read_files(arguments.pairs)
     if arguments.json:
         print_json(
             {
                 "format": reading.format,
-                "encoding": reading.encoding,
-                "heading": reading.heading,
                 "pairs_read": reading.read,
                 "pairs_skipped": dict(reading.skipped),
             }
         )
         return 0
-    sys.stdout.write(f"{reading.format}, {reading.encoding}: {reading.read:,} pairs read\n")
-    if reading.heading:
-        sys.stdout.write(f"First line taken as heading: {', '.join(reading.heading)}\n")
+    sys.stdout.write(f"{reading.format}: {reading.read:,} pairs read\n")
     if reading.skipped:
         sys.stdout.write(f"Lines skipped: {reasons(reading.skipped)}\n")
     return 0

@@ -24,7 +24,7 @@ def own_data(arguments: argparse.Namespace) -> tuple[dict[str, Any], OwnData]:
         from transformer.tasks.pairs.own import OwnPairs
         from transformer.tasks.pairs.store import intern_pairs
 
-        reading = read_files(arguments.pairs, arguments.heading)
+        reading = read_files(arguments.pairs)
         longest = arguments.longest or (None, None)
         caps = Caps(
             swap=arguments.swap,

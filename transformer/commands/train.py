@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from transformer.commands.data import add_heading
 from transformer.commands.line import place, print_error, print_json
 from transformer.commands.settings import configuration, own_data
 from transformer.config import DEVICES, KINDS_OF, TASKS, TOKENIZERS, RunConfig
@@ -41,7 +40,6 @@ def add(commands: Any) -> None:
     train.add_argument(
         "--pairs", type=Path, nargs="+", metavar="FILE", help="your own pairs: one file, or two aligned ones"
     )
-    add_heading(train)
     train.add_argument("--swap", action="store_true", help="pairs: learn from the second side to the first")
     train.add_argument(
         "--longest", type=int, nargs=2, metavar=("SOURCE", "TARGET"), help="pairs: maximum words of each side"

@@ -58,7 +58,7 @@ def test_a_file_that_cannot_be_used_is_refused_in_place_and_the_last_good_pairs_
     own = page.value("own_data").pairs
     upload(page, PICTURE)
     assert len(page.errors) == 1
-    assert "“picture.png” is neither UTF-8 nor Windows" in page.errors[0]
+    assert "“picture.png” is not UTF-8 text" in page.errors[0]
     assert page.says("The pairs of pasted text stay in use.")
     assert page.value("own_data").pairs is own
     assert page.enabled("pairs_train")
@@ -205,23 +205,3 @@ def test_a_viewer_sees_a_run_on_uploaded_pairs_without_an_error_and_without_the_
     forged = visit({"task": "pairs", "pairs": page.run.config.train.pairs}).go("data")
     assert forged.says("Upload sentences with their translations")
     assert "own_data" not in forged.at.session_state
-
-
-def test_a_heading_is_recognised_and_a_switch_beside_the_first_pairs_makes_it_a_pair(bring):
-    page = bring(text="english\tfrench\n" + TSV)
-    n = len(PAIRS)
-    assert page.says(f"**{n}** pairs read")
-    switch = page.at.toggle(key="pairs_heading")
-    assert (switch.label, switch.value) == ("First line is a heading\\: english, french", True)
-    shown = page.at.code[0].value.splitlines()
-    assert shown == [f"{source} → {target}" for source, target in PAIRS[:3]]
-    page.set("pairs_heading", False)
-    assert page.says(f"**{n + 1}** pairs read")
-    assert page.at.code[0].value.splitlines()[0] == "english → french"
-    page.go("train").go("data").set("pairs_heading", True)
-    assert page.says(f"**{n}** pairs read")
-
-
-def test_the_encoding_of_a_file_that_is_not_utf_8_is_named(bring):
-    page = bring(("excel.csv", f"{TSV}\nSummer\tété".encode("cp1252")))
-    assert page.says("**TSV, 2 columns** in Windows-1252, “excel.csv”")

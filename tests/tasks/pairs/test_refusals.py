@@ -32,20 +32,14 @@ OBJECTS = [{"src": "a", "tgt": "b"}] * 40
 @pytest.mark.parametrize(
     ("content", "found"),
     [
-        (
-            b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256)),
-            "is neither UTF-8 nor Windows-1252 text (line 1)",
-        ),
-        (gzip.compress(LINES.encode()), "is neither UTF-8 nor Windows-1252 text (line 1)"),
-        (LINES.encode() + b"a\0b", "is neither UTF-8 nor Windows-1252 text (line 41)"),
-        (LINES.encode("utf-16-le"), "is neither UTF-8 nor Windows-1252 text (line 1)"),
-        ((LINES + "\0").encode("utf-16"), "is neither UTF-8 nor Windows-1252 text (line 41)"),
-        (
-            "Go.\tVa !\nSummer\té\n".encode() * 9 + b"\xe9t\xe9",
-            "is neither UTF-8 nor Windows-1252 text (line 19)",
-        ),
-        ("Go.\tÉté !\n".encode() + b"\xc3", "is neither UTF-8 nor Windows-1252 text (line 2)"),
-        (b"\xff\xfea\0b", "is neither UTF-8 nor Windows-1252 text (line 1)"),
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256)), "is not UTF-8 text (line 1)"),
+        (gzip.compress(LINES.encode()), "is not UTF-8 text (line 1)"),
+        (LINES.encode() + b"a\0b", "is not UTF-8 text (line 41)"),
+        (LINES.encode("utf-16-le"), "is not UTF-8 text (line 1)"),
+        ((LINES + "\0").encode("utf-16"), "is not UTF-8 text (line 41)"),
+        ("Go.\tVa !\nSummer\té\n".encode("latin-1"), "is not UTF-8 text (line 2)"),
+        (b"Go.\tVa !\n\xc3", "is not UTF-8 text (line 2)"),
+        (b"\xff\xfea\0b", "is not UTF-8 text (line 1)"),
         (b"", "“a.dat” is empty"),
         ("\ufeff \r\n\t\r\n", "“a.dat” is empty"),
         (PAGE, "“a.dat” is a saved web page (HTML)"),
@@ -70,14 +64,6 @@ OBJECTS = [{"src": "a", "tgt": "b"}] * 40
 )
 def test_a_file_that_is_not_a_table_of_pairs_is_refused_with_what_was_found(complaint, content, found):
     assert found in complaint(content)
-
-
-@pytest.mark.parametrize("odd", ['"Hello,Bonjour', 'Hello,"Bonjour'])
-@pytest.mark.parametrize("place", [0, 9, 30])
-def test_a_quotation_mark_of_csv_that_is_not_closed_is_refused_with_its_line(complaint, odd, place):
-    lines = [f'"Sentence {i}","Phrase {i}"' for i in range(30)]
-    said = complaint("\n".join([*lines[:place], odd, *lines[place:]]))
-    assert f"The quotation mark in line {place + 1} of “a.dat” is not closed." in said
 
 
 def test_three_quarters_of_the_lines_must_have_the_same_format(read, complaint):

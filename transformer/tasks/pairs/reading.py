@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import csv
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
-from transformer.errors import InputError
-from transformer.tasks.pairs.headings import is_heading
 from transformer.tasks.pairs.text import EXPECTED, lines_of, named, plain, refused, shortened
 
 Sides = tuple[str, str]
 
 MAX_LINE = 20_000
 """Maximum number of characters of a line; longer lines are skipped."""
-_SEPARATOR_LINE = re.compile(r'"?sep=([,;\t])"?\s*', re.IGNORECASE)
-"""Excel's first line, which names the separator."""
-_SPACE_BEHIND_CELL = re.compile(r'"[ \t]+(?=[,;\n]|$)')
 SAMPLE = 1_000
 """Number of lines from which the layout is inferred."""
 READABLE = 0.75
@@ -39,20 +33,12 @@ AGAIN = "a repeated pair"
 
 @dataclass(frozen=True)
 class Layout:
-    """The layout of a table."""
+    """The layout of the lines of a file."""
 
     format: str
     """Name of the layout, as text on the page."""
-    separator: str
-    width: int
-    """Number of columns."""
-    columns: tuple[int, int] = (0, 1)
-    """The columns with the sentence and with its translation."""
-
-    def sides(self, cells: Sequence[str]) -> Sides | None:
-        """The sentence and its translation in a row; None where the row has another layout."""
-        source, target = self.columns
-        return (cells[source], cells[target]) if len(cells) == self.width else None
+    sides: Callable[[str], Sides | None]
+    """A line to its sentence and translation; None where the line has another layout."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +52,6 @@ class Reading:
     """The format of the files, as text on the page."""
     skipped: tuple[tuple[str, int], ...] = ()
     """(reason, number of lines) of lines that gave no pair; the most frequent reason first."""
-    heading: Sides | None = None
-    """The first line, if it names the columns and so is no pair."""
-    encoding: str = "UTF-8"
-    """The encoding of the files, by the name that people know."""
 
     @property
     def read(self) -> int:
@@ -81,21 +63,12 @@ class Reading:
         """Number of lines that gave no pair."""
         return sum(count for _, count in self.skipped)
 
-    def with_heading(self, heading: bool) -> Reading:
-        """The same lines, the first of which is a heading or a pair."""
-        if heading == (self.heading is not None):
-            return self
-        if self.heading is None:
-            return replace(self, heading=self.pairs[0], pairs=self.pairs[1:])
-        return replace(self, heading=None, pairs=tuple(dict.fromkeys((self.heading, *self.pairs))))
 
-
-def read_pairs(files: Sequence[tuple[str, bytes]], *, heading: bool | None = None) -> Reading:
+def read_pairs(files: Sequence[tuple[str, bytes]]) -> Reading:
     """Read one file with both sides, or two files with a side each, sources first.
 
     Args:
         files: name and content of each file. The name is shown in errors; the format is not inferred from it.
-        heading: whether the first line names the columns; None to infer it from its words.
 
     Raises:
         InputError: too many files, or files that are too large, not text or not mostly pairs, or
@@ -108,17 +81,12 @@ def read_pairs(files: Sequence[tuple[str, bytes]], *, heading: bool | None = Non
         raise refused(
             f"The upload has {size / 1e6:.1f} MB; the limit is {MAX_BYTES / 1e6:.0f} MB. Upload a part of it."
         )
-    name, (lines, encoding) = files[0][0], lines_of(*files[0])
+    name, lines = files[0][0], lines_of(*files[0])
     if len(files) == 1:
         layout = layout_of(name, lines)
-        found = _rows(name, lines, layout)
     else:
-        others, of_other = lines_of(*files[1])
-        encoding = encoding if encoding == of_other else f"{encoding} and {of_other}"
-        layout, found = aligned((name, files[1][0]), (lines, others))
-    reading = replace(_read(name, layout, found), encoding=encoding)
-    infers = heading is None and is_heading(*reading.pairs[0])
-    return reading.with_heading(True) if heading or infers else reading
+        layout, lines = aligned((name, files[1][0]), (lines, lines_of(*files[1])))
+    return _read(name, layout, lines)
 
 
 def reasons(skipped: Sequence[tuple[str, int]]) -> str:
@@ -126,25 +94,24 @@ def reasons(skipped: Sequence[tuple[str, int]]) -> str:
     return "; ".join(f"{count:,} × {reason}" for reason, count in skipped)
 
 
-def _read(name: str, layout: Layout, rows: Iterator[_Row]) -> Reading:
+def _read(name: str, layout: Layout, lines: Sequence[str]) -> Reading:
     """The pairs that can be used, and the rest by reason."""
     pairs: dict[Sides, None] = {}
     count: Counter[str] = Counter()
-    n_rows, odd = 0, None
-    for row in rows:
-        n_rows += 1
-        found = _pair(layout, row)
+    odd = 0
+    for number, line in enumerate(lines, 1):
+        found = _pair(layout, line)
         if isinstance(found, str) or found in pairs:
             count[found if isinstance(found, str) else AGAIN] += 1
             if found == OTHER_FORM:
-                odd = odd or row
+                odd = odd or number
         else:
             pairs[found] = None
-    fitting = 1 - count[OTHER_FORM] / max(1, n_rows - count[EMPTY_LINE])
-    if odd is not None and fitting < READABLE:
+    fitting = 1 - count[OTHER_FORM] / max(1, len(lines) - count[EMPTY_LINE])
+    if fitting < READABLE:
         raise refused(
-            f"Only {fitting:.0%} of the lines of {named(name)} are {layout.format}; line {odd.number:,} is "
-            f"“{shortened(odd.text)}”. {EXPECTED}."
+            f"Only {fitting:.0%} of the lines of {named(name)} are {layout.format}; line {odd:,} is "
+            f"“{shortened(lines[odd - 1])}”. {EXPECTED}."
         )
     skipped = tuple(count.most_common())
     if len(pairs) < MIN_PAIRS:
@@ -155,13 +122,13 @@ def _read(name: str, layout: Layout, rows: Iterator[_Row]) -> Reading:
     return Reading(tuple(pairs), layout.format, skipped)
 
 
-def _pair(layout: Layout, row: _Row) -> Sides | str:
-    """The pair in a row, or why there is none."""
-    if not row.text.strip():
+def _pair(layout: Layout, line: str) -> Sides | str:
+    """The pair on a line, or why there is none."""
+    if not line.strip():
         return EMPTY_LINE
-    if len(row.text) > MAX_LINE:
+    if len(line) > MAX_LINE:
         return LONG
-    sides = layout.sides(row.cells)
+    sides = layout.sides(line)
     if sides is None:
         return OTHER_FORM
     source, target = map(plain, sides)
@@ -170,95 +137,36 @@ def _pair(layout: Layout, row: _Row) -> Sides | str:
     return LONG if max(len(source), len(target)) > MAX_SIDE else (source, target)
 
 
-@dataclass(frozen=True)
-class _Row:
-    """A row of a table: the number of its first line, its text, and its cells."""
-
-    number: int
-    text: str
-    cells: Sequence[str]
-
-
-def _rows(name: str, lines: Sequence[str], layout: Layout) -> Iterator[_Row]:
-    """The rows of a table. A quoted cell of CSV may hold line breaks; in TSV quotation marks are characters.
-
-    Raises:
-        InputError: a quotation mark of CSV is not closed.
-    """
-    first = 1 if _SEPARATOR_LINE.fullmatch(lines[0]) else 0
-    if layout.separator == "\t":
-        for number, line in enumerate(lines[first:], first + 1):
-            yield _Row(number, line, line.split("\t"))
-        return
-    reader = csv.reader(
-        (f"{line}\n" for line in lines[first:]), delimiter=layout.separator, skipinitialspace=True
-    )
-    taken = 0  # lines of the rows before
-    while True:
-        number = first + taken + 1
-        try:
-            cells = next(reader, None)
-        except csv.Error as error:  # such as a cell of 131,072 characters
-            raise _unclosed(name, number) from error
-        if cells is None:
-            return
-        text = "\n".join(lines[first + taken : first + reader.line_num])
-        if (reader.line_num - taken > 1 or first + reader.line_num == len(lines)) and not _closed(
-            text, layout
-        ):
-            raise _unclosed(name, number)
-        taken = reader.line_num
-        yield _Row(number, text, cells)
-
-
-def _closed(text: str, layout: Layout) -> bool:
-    """Whether every quotation mark that begins a cell of this row is closed at the end of the cell."""
-    lines = _SPACE_BEHIND_CELL.sub('"', text).splitlines(keepends=True)
-    try:
-        list(csv.reader(lines, delimiter=layout.separator, skipinitialspace=True, strict=True))
-    except csv.Error:
-        return False
-    return True
-
-
-def _unclosed(name: str, number: int) -> InputError:
-    return refused(
-        f"The quotation mark in line {number:,} of {named(name)} is not closed. Close it at the end of its "
-        "cell, write a quotation mark inside a cell twice, or save the table as TSV."
-    )
-
-
 def layout_of(name: str, lines: Sequence[str]) -> Layout:
-    """The layout of a file that holds both sides.
+    """The layout of a file that holds both sides. A header line is read as a pair.
 
     Raises:
         InputError: most lines have one column, or it is unclear which two columns are the sides.
     """
-    known = _SEPARATOR_LINE.fullmatch(lines[0])
-    sample = _sample(lines[1:] if known else lines)
-    separator, width, count = _table(sample, known[1] if known else "".join(SEPARATORS))
+    sample = _sample(lines)
+    separator, width, count = _table(sample)
     if not count or 2 * count < len(sample):
         raise refused(
             f"{named(name)} has only one column, such as “{shortened((sample or lines)[0])}”. {EXPECTED}."
         )
     source, target = 0, 1
-    if width == 4 and _counts(row[:3:2] for line in sample if len(row := _cells(line, separator)) == 4):
+    if width == 4 and _numbered([cells for line in sample if len(cells := _cells(line, separator)) == 4]):
         source, target = 1, 3
-    elif width == 3 and _counts(row[:1] for line in sample if len(row := _cells(line, separator)) == 3):
-        source, target = 1, 2
     elif width > 3:
         raise refused(
             f"{named(name)} has {width} columns, such as “{shortened(sample[0])}”; the limit is 3, or 4 with "
             "numbers in the first and the third. Keep the two with the sentences and their translations."
         )
+
+    def sides(line: str) -> Sides | None:
+        cells = _cells(line, separator)
+        return (cells[source], cells[target]) if len(cells) == width else None
+
     form = f"{SEPARATORS[separator]}, {width} columns"
-    form = form if width == 2 else f"{form}, of which {source + 1} and {target + 1}"
-    return Layout(form, separator, width, (source, target))
+    return Layout(form if width == 2 else f"{form}, of which {source + 1} and {target + 1}", sides)
 
 
-def aligned(
-    names: tuple[str, str], files: tuple[Sequence[str], Sequence[str]]
-) -> tuple[Layout, Iterator[_Row]]:
+def aligned(names: tuple[str, str], files: tuple[Sequence[str], Sequence[str]]) -> tuple[Layout, list[str]]:
     """The layout of two files with a side each, and their lines side by side.
 
     Raises:
@@ -278,19 +186,22 @@ def aligned(
             "upload two files whose lines correspond, each sentence on the same line as its translation."
         )
 
-    both = enumerate(zip(sources, targets, strict=True), 1)
-    rows = (_Row(number, "".join(sides), sides) for number, sides in both)
-    return Layout("two aligned files", "\n", 2), rows
+    def sides(line: str) -> Sides:
+        source, _, target = line.partition("\t")
+        return source, target
+
+    joined = zip((source.replace("\t", " ") for source in sources), targets, strict=True)
+    return Layout("two aligned files", sides), list(map("\t".join, joined))
 
 
 def _sample(lines: Sequence[str]) -> list[str]:
     return list(islice((line for line in lines if line.strip() and len(line) <= MAX_LINE), SAMPLE))
 
 
-def _table(sample: Sequence[str], separators: str) -> tuple[str, int, int]:
+def _table(sample: Sequence[str]) -> tuple[str, int, int]:
     """The separator that gives most lines the same number of columns, this number, and how many lines."""
     found = "", 1, 0
-    for separator in separators:
+    for separator in SEPARATORS:
         widths = Counter(width for line in sample if (width := len(_cells(line, separator))) > 1)
         for width, count in widths.most_common(1):
             if count > found[2]:
@@ -298,14 +209,18 @@ def _table(sample: Sequence[str], separators: str) -> tuple[str, int, int]:
     return found
 
 
-def _counts(rows: Iterable[Sequence[str]]) -> bool:
-    """Whether most rows hold numbers alone, as the first and the third column of Tatoeba, or an index."""
-    found = [all(cell.strip().isdecimal() for cell in row) for row in rows]
-    return sum(found) >= READABLE * len(found)
+def _numbered(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the first and the third column are numbers, as Tatoeba exports them."""
+    return all(
+        sum(row[place].strip().isdecimal() for row in rows) >= READABLE * len(rows) for place in (0, 2)
+    )
 
 
 def _cells(line: str, separator: str) -> list[str]:
-    """The cells of a line that is read by itself."""
+    """The cells of a line. In TSV quotation marks are plain characters.
+
+    Each line of CSV is read by itself: otherwise an unclosed quotation mark would include the lines after it.
+    """
     if separator == "\t" or '"' not in line:
         return line.split(separator)
     return next(csv.reader([line], delimiter=separator, skipinitialspace=True))

@@ -11,35 +11,28 @@ from transformer.errors import InputError
 FIELD = "pairs_upload"
 """Field of the InputError of every refused upload."""
 MAX_LINES = 300_000
-WINDOWS = "Windows-1252"
-"""The encoding in which Excel saves CSV in Western Europe and America."""
 EXPECTED = (
     "Expected: UTF-8 text with a sentence and its translation per line, separated by a tab (or CSV, or two "
     "files with one sentence per line each)"
 )
 _MARKUP = re.compile(r'\s*(<([!?]|(html|head|body|table|div|tmx)\b)|(\[\s*)?\{\s*")', re.IGNORECASE)
-_CONTROLS = re.compile("[\x00-\x08\x0e-\x1f\x7f]")
-_UTF8 = re.compile(rb"[\xc2-\xf4][\x80-\xbf]+")
 _NO_SIGNS = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u200b\ud800-\udfff\ufeff\ufffe\uffff]+")
 """Invisible characters: controls other than whitespace, surrogates, zero-width and noncharacters."""
 
 
-def lines_of(name: str, data: bytes) -> tuple[list[str], str]:
-    """The lines of a text file, without their ends, and its encoding: UTF-8, UTF-16 or Windows-1252.
+def lines_of(name: str, data: bytes) -> list[str]:
+    """The lines of a text file, without their ends.
 
     Lines end at CR LF, LF or, where there is no LF, at CR; U+0085 and U+2028 do not end a line.
 
     Raises:
         InputError: it is no text, is a web page or JSON, is empty, or has too many lines.
     """
-    encoding = "UTF-16" if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "UTF-8"
+    utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
-        text = data.decode("utf-8-sig" if encoding == "UTF-8" else "utf-16")
+        text = data.decode("utf-16" if utf16 else "utf-8-sig")
     except UnicodeDecodeError as error:
-        found = _windows_text(data) if encoding == "UTF-8" else None
-        if found is None:
-            raise _no_text(name, data.count(b"\n", 0, error.start)) from error
-        text, encoding = found, WINDOWS
+        raise _no_text(name, data.count(b"\n", 0, error.start)) from error
     if "\0" in text:  # valid UTF-8, but not part of any text
         raise _no_text(name, text.count("\n", 0, text.index("\0")))
     if not text.strip():
@@ -55,25 +48,13 @@ def lines_of(name: str, data: bytes) -> tuple[list[str], str]:
         raise refused(
             f"{named(name)} has {n_lines:,} lines; the limit is {MAX_LINES:,}. Upload a part of it."
         )
-    return text.split("\n"), encoding
-
-
-def _windows_text(data: bytes) -> str | None:
-    """Decode Windows-1252; None if not all of it is text, or if most of it is UTF-8 that was damaged."""
-    n_letters = sum(byte > 0x7F for byte in data)
-    if 2 * sum(map(len, _UTF8.findall(data))) > n_letters:
-        return None
-    try:
-        text = data.decode("cp1252")
-    except UnicodeDecodeError:
-        return None
-    return None if _CONTROLS.search(text) else text
+    return text.split("\n")
 
 
 def _no_text(name: str, n_lines_before: int) -> InputError:
     return refused(
-        f"{named(name)} is neither UTF-8 nor {WINDOWS} text (line {n_lines_before + 1:,}). Unpack archives, "
-        f"save tables as “CSV UTF-8” and text as UTF-8. {EXPECTED}."
+        f"{named(name)} is not UTF-8 text (line {n_lines_before + 1:,}). Unpack archives, save tables as "
+        f"“CSV UTF-8” and text as UTF-8. {EXPECTED}."
     )
 
 
