@@ -96,12 +96,10 @@ def _made(reading: Reading, caps: Caps) -> OwnPairs | None:
 
 
 def _first_pairs(reading: Reading) -> None:
-    """Show how the file begins, beside the switch for its heading."""
-    shown, switch = st.columns([1.6, 1], vertical_alignment="center", gap="medium")
+    """Show how the file begins, and the switch for its heading."""
     first = [map(plain, map(shortened, pair)) for pair in reading.pairs[:N_FIRST]]
-    shown.markdown("  \n".join(f"{source} → **{target}**" for source, target in first))
-    with switch:
-        heading_switch()
+    st.markdown("  \n".join(f":small[{source} → **{target}**]" for source, target in first))
+    heading_switch()
 
 
 def _counted(upload: Upload | None, own: OwnPairs | None) -> str:
@@ -114,7 +112,7 @@ def _counted(upload: Upload | None, own: OwnPairs | None) -> str:
     if own is not None:
         fewer = len(own.capped.pairs) < reading.read
         said += f", {kept}{'; loosen the limits below to keep more' if fewer else ''}"
-    return " ".join([f"{said}.", *map(plain, remarks(reading))])
+    return "  \n".join([f"{said}.", *map(plain, remarks(reading))])
 
 
 def _to_training() -> None:

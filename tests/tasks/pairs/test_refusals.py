@@ -117,13 +117,13 @@ def test_an_unclosed_quotation_mark_in_csv_is_refused_with_its_line(complaint, d
     for before in (0, 9, 40):
         text = "".join(rest[:before]) + damaged + "\n" + "".join(rest[before:])
         assert (
-            "“a.dat” has a quotation mark that is not closed in the row of line "
+            "“a.dat” has a quotation mark that is not closed in the row that starts in line "
             f"{before + 1}, “{damaged.splitlines()[0]}”"
         ) in complaint(text)
 
 
 def test_an_unclosed_quotation_mark_is_found_in_any_file_in_linear_time(complaint):
-    assert "row of line 1," in complaint('x","y\n' * 299_999)  # each line closes a mark and opens another
+    assert "starts in line 1," in complaint('x","y\n' * 299_999)  # each line closes a mark and opens another
 
 
 def test_two_files_must_have_the_same_number_of_lines_and_one_column_each(complaint):

@@ -114,9 +114,10 @@ def _read(name: str, layout: Layout, western: tuple[str, ...]) -> Reading:
     for row in layout.rows:
         if row.unclosed:
             raise refused(
-                f"{named(name)} has a quotation mark that is not closed in the row of line {row.number:,}, "
-                f"“{shortened(row.text)}”. In CSV, a cell that begins with a quotation mark ends with one, "
-                "and those inside it are doubled. Correct the line, or separate the cells by tabs."
+                f"{named(name)} has a quotation mark that is not closed in the row that starts in line "
+                f"{row.number:,}, “{shortened(row.text)}”. In CSV, a cell that begins with a quotation mark "
+                "ends with one, and those inside it are doubled. Correct the line, or separate the cells by "
+                "tabs."
             )
         line_breaks += row.n_lines - 1
         if heading is not None and row.number == heading.number:
@@ -161,7 +162,8 @@ def _pair(layout: Layout, row: Row) -> Sides | str:
         return LONG
     if len(row.cells) != layout.width:
         return OTHER_FORM
-    source, target = (plain(row.cells[column]) for column in layout.columns)
+    first, second = layout.columns
+    source, target = plain(row.cells[first]), plain(row.cells[second])
     if not source or not target:
         return EMPTY_SIDE
     return LONG if max(len(source), len(target)) > MAX_SIDE else (source, target)

@@ -57,7 +57,8 @@ def _enclosed_row(lines: Sequence[str], at: int, separator: str, most: int) -> R
     line, read = lines[at], partial(csv.reader, delimiter=separator, skipinitialspace=True)
 
     def ended(index: int) -> str:
-        return _SPACES[separator].sub('"', lines[index]) + "\n"
+        text = lines[index]
+        return (_SPACES[separator].sub('"', text) if '" ' in text else text) + "\n"
 
     reader = read(map(ended, range(at, min(at + most, len(lines)))), strict=True)
     try:
@@ -73,6 +74,6 @@ def encloses(text: str) -> bool:
     In most TSV they are plain characters. They enclose cells only if all of them do, and if that shows: by a
     doubled mark or a line break in a cell, or because every cell is enclosed.
     """
-    cells = _ENCLOSED.findall(text)
+    cells = _ENCLOSED.findall(text) if '"' in text and "\t" in text else []
     rest = _ENCLOSED.sub("", text) if cells else '"'
     return '"' not in rest and (not rest.strip() or any('""' in cell or "\n" in cell for cell in cells))
