@@ -189,6 +189,10 @@ def test_quotation_marks_in_tsv_enclose_cells_where_a_spreadsheet_has_written_th
         assert reading.pairs == (*SOME[:9], pair, ("Yes, he does", "Oui"), *SOME[9:])
 
 
+def test_quotation_marks_in_tsv_enclose_cells_where_every_cell_is_enclosed(read):
+    assert read(written(SOME, delimiter="\t", quoting=csv.QUOTE_ALL)).pairs == tuple(SOME)
+
+
 def test_cells_of_long_tables_whose_answers_have_many_lines_are_found_by_their_own_separator(read):
     rows = [(f"Why {i}?", f"First; {i}\nthen; {i}\nlast; {i}") for i in range(30)]
     reading = read(written(rows))
