@@ -167,7 +167,13 @@ def test_the_lines_above_ankis_notes_are_settings(read):
 PLAIN = [('"Go," he said.', "« Va »"), ('"Stop!"', '"Arrête !"'), ('"Go.', "Va."), ("a", 'b"'), ("5'", '5"')]
 
 
-@pytest.mark.parametrize("odd", [PLAIN, *([pair] for pair in PLAIN), [*PLAIN, ('"a ""b"" c"', "d")]])
+TWO_LINES = [('"Go.', "Va."), ('Stop!"', "Arrête !")]
+"""A quotation over two sentences."""
+
+
+@pytest.mark.parametrize(
+    "odd", [PLAIN, *([pair] for pair in PLAIN), [*PLAIN, ('"a ""b"" c"', "d")], TWO_LINES]
+)
 def test_quotation_marks_in_tsv_are_characters_unless_all_of_them_enclose_cells(read, odd):
     reading = read(tsv([*SOME[:9], *odd, *SOME[9:]]))
     assert reading.pairs == (*SOME[:9], *odd, *SOME[9:])
