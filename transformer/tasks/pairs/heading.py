@@ -102,8 +102,6 @@ def named_columns(cells: Sequence[str]) -> tuple[int, int] | None:
     is a pair of a word list. Codes go with codes only: "from" beside "de" is a pair.
     """
     known = {place: found for place, cell in enumerate(cells) if (found := _meaning(cell))}
-    if len(cells) == 2 and len(known) < 2:
-        return None
     for first, (kind, meaning) in known.items():
         for second, (other_kind, other) in known.items():
             if second > first and kind == other_kind and meaning != other:
