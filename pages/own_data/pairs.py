@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import streamlit as st
 
@@ -23,6 +23,8 @@ Where is the key?⇥Où est la clé ?
 
 or: sentence,translation
 """
+HEADING = "pairs_heading"
+"""Key of the switch."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class Upload:
 
     name: str
     """Names of the files, as Markdown."""
+    files: tuple[tuple[str, bytes], ...]
+    """Name and content of each file, to read them again with or without a heading."""
     reading: Reading
 
 
@@ -57,8 +61,9 @@ def uploader() -> None:
         max_upload_size=most,
         on_change=_bring,
         args=("pairs_upload",),
-        help="TSV or CSV with 2 columns and no headings, ManyThings (3) or Tatoeba (4); or two aligned text "
-        f"files, sources first. UTF-8, up to {most} MB and {MAX_LINES:,} lines, at least {MIN_PAIRS} pairs.",
+        help="TSV or CSV with 2 columns, ManyThings (3), Tatoeba (4), or more with a heading that names both "
+        "sides; or two aligned text files, sources first. UTF-8, UTF-16 or Windows-1252, up to "
+        f"{most} MB and {MAX_LINES:,} lines, at least {MIN_PAIRS} pairs.",
     )
 
 
@@ -94,12 +99,18 @@ def _read_from(key: str) -> None:
     """Read the pairs from a widget; if they cannot be read, keep the previous ones."""
     st.session_state["pairs_refused"] = ""
     try:
+        if key == HEADING:
+            upload: Upload = st.session_state["pairs_read"]
+            reading = read_pairs(upload.files, heading=st.session_state[HEADING])
+            st.session_state["pairs_read"] = replace(upload, reading=reading)
+            return
         found = _uploaded() if key == "pairs_upload" else _pasted()
     except InputError as error:
         st.session_state["pairs_refused"] = str(error)
         return
     if found is not None:
         st.session_state["pairs_read"] = found
+        st.session_state[HEADING] = found.reading.heading is not None
         put_caps(suggested(found.reading))
 
 
@@ -109,8 +120,7 @@ def _pasted() -> Upload | None:
         raise InputError(
             f"The pasted text has {len(text):,} characters; the limit is {MOST_PASTED:,}. Upload a file."
         )
-    name = "pasted text"
-    return Upload(name, read_pairs([(name, text.encode("utf-8", "replace"))])) if text.strip() else None
+    return _read([("pasted text", text.encode("utf-8", "replace"))], "pasted text") if text.strip() else None
 
 
 def _uploaded() -> Upload | None:
@@ -131,6 +141,19 @@ def _uploaded() -> Upload | None:
             raise (of_both if len(files) == 2 else of_newest) from None
 
 
-def _read(files: Sequence[tuple[str, bytes]]) -> Upload:
-    names = " and ".join(f"“{plain(shortened(name))}”" for name, _ in files)
-    return Upload(names, read_pairs(files))
+def _read(files: Sequence[tuple[str, bytes]], name: str = "") -> Upload:
+    names = name or " and ".join(f"“{plain(shortened(name))}”" for name, _ in files)
+    return Upload(names, tuple(files), read_pairs(files))
+
+
+def heading_switch() -> None:
+    """Draw the switch that says whether the first line of the upload is a heading."""
+    st.toggle(
+        "First line is a heading",
+        key=HEADING,
+        persist_state="session",
+        on_change=request,
+        args=("read_pairs", HEADING),
+        help="On: the first line is no pair, and names the columns if its names are known, such as English, "
+        "fr, source or answer. Off: it is a pair like the others.",
+    )

@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.own_data.caps import chosen_caps
 from pages.own_data.in_use import own_data, use
-from pages.own_data.pairs import Upload
+from pages.own_data.pairs import Upload, heading_switch
 from pages.own_data.unknown import auto_line
 from pages.settings.beginnings import OWN, reset, task_chosen
 from pages.shared.plain import plain, show_error
@@ -14,8 +14,12 @@ from pages.shared.session import request, session
 from transformer.errors import InputError
 from transformer.tasks.pairs.caps import Caps, select_pairs
 from transformer.tasks.pairs.own import OwnPairs
-from transformer.tasks.pairs.reading import Reading, reasons
+from transformer.tasks.pairs.reading import Reading, remarks
 from transformer.tasks.pairs.store import intern_pairs
+from transformer.tasks.pairs.text import shortened
+
+N_FIRST = 3
+"""Number of pairs that the report shows."""
 
 
 def pairs_report(upload: Upload | None, refusal: str) -> None:
@@ -32,6 +36,7 @@ def pairs_report(upload: Upload | None, refusal: str) -> None:
     own = own_data().pairs
     if upload is not None:
         counted = st.container()
+        _first_pairs(upload.reading)
         caps = chosen_caps()
         own = None if caps is None else _made(upload.reading, caps)
         if own is not None:
@@ -90,6 +95,13 @@ def _made(reading: Reading, caps: Caps) -> OwnPairs | None:
     return None
 
 
+def _first_pairs(reading: Reading) -> None:
+    """Show how the file begins, and the switch for its heading."""
+    first = [map(plain, map(shortened, pair)) for pair in reading.pairs[:N_FIRST]]
+    st.markdown("  \n".join(f":small[{source} → **{target}**]" for source, target in first))
+    heading_switch()
+
+
 def _counted(upload: Upload | None, own: OwnPairs | None) -> str:
     """The numbers of pairs read and kept; after a reload, only the number kept is known."""
     kept = "" if own is None else f"**{len(own.capped.pairs):,}** kept"
@@ -100,7 +112,7 @@ def _counted(upload: Upload | None, own: OwnPairs | None) -> str:
     if own is not None:
         fewer = len(own.capped.pairs) < reading.read
         said += f", {kept}{'; loosen the limits below to keep more' if fewer else ''}"
-    return f"{said}." + (f" Lines skipped: {reasons(reading.skipped)}." if reading.skipped else "")
+    return "  \n".join([f"{said}.", *map(plain, remarks(reading))])
 
 
 def _to_training() -> None:

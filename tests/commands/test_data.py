@@ -58,7 +58,39 @@ def test_the_pairs_of_a_file_are_counted_in_one_line(command, pairs_file):
         "format": "TSV, 2 columns",
         "pairs_read": 100,
         "pairs_skipped": {"a repeated pair": 1, "a different format than most lines": 1},
+        "heading": None,
+        "line_breaks": 0,
+        "windows_1252": [],
     }
+
+
+def test_data_and_train_say_what_became_of_the_heading_and_of_windows_1252(command, refused, tmp_path):
+    path = tmp_path / "excel.csv"
+    rows = "".join(f"Number {i};Numéro {i}\r\n" for i in range(120))
+    path.write_bytes(f"sep=;\r\nen;fr\r\n{rows}".encode("windows-1252"))
+    code, lines, _ = command("data", "--pairs", path)
+    assert code == 0
+    assert lines == [
+        "CSV with semicolons, 2 columns: 120 pairs read",
+        "First line taken as heading: en, fr.",
+        "Not UTF-8, so read as Windows-1252: “excel.csv”. If letters are wrong, save the table as UTF-8.",
+        "Lines skipped: 1 × a setting of the program that saved the table.",
+    ]
+    for option, n, heading in (
+        ("--heading", 120, ["en", "fr"]),
+        ("--no-heading", 121, None),
+    ):
+        _, lines, _ = command("data", "--pairs", path, option, "--json")
+        said = json.loads(lines[0])
+        assert (said["pairs_read"], said["heading"], said["windows_1252"]) == (n, heading, ["excel.csv"])
+        few = ("--steps", "1", "--set", "d_model=8", "--set", "n_heads=2", "--json")
+        _, lines, error = command("train", "--pairs", path, option, *few)
+        assert json.loads(lines[-1])["pairs_read"] == n
+        assert ("First line taken as heading: en, fr." in error) is (heading is not None)
+        assert "Windows-1252: “excel.csv”" in error
+        for arguments in (("data", "--task", "copy", option), ("train", "--task", "copy", option)):
+            assert "give --pairs FILE" in refused(*arguments)
+        assert "leave out --heading" in refused("train", "--resume", tmp_path, option)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +128,7 @@ def test_a_file_without_pairs_gives_exit_code_2_and_one_line(refused, tmp_path, 
             "choose encoder-decoder or decoder-only",
         ),
         (("train", "--task", "pairs"), "There are no pairs yet"),
-        (("train", "--task", "reverse", "--tensorboard"), "give --out DIR"),
+        (("train", "--task", "reverse", "--tensorboard"), "give --out FILE"),
     ],
 )
 def test_bad_arguments_give_exit_code_2_and_one_line(refused, arguments, message):

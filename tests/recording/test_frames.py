@@ -10,7 +10,7 @@ import pytest
 
 from transformer.axes import Axes
 from transformer.interventions import Interventions
-from transformer.recording.chunk import BLOCKED, ONE, Chunk, as_record, coded, decoded, from_record, joined
+from transformer.recording.chunk import BLOCKED, ONE, Chunk, as_bytes, coded, decoded, from_bytes, joined
 from transformer.recording.frame import Frame, Measurement, Output, Outputs, Word
 from transformer.recording.frames import Frames, nearest_step
 
@@ -217,12 +217,11 @@ def same(one, other):
     assert all(np.array_equal(one.maps[site], other.maps[site]) for site in AXES)
 
 
-def test_a_chunk_is_read_back_from_its_record():
+def test_a_chunk_is_read_back_from_its_bytes():
     taken = Interventions(ablated=(("decoder.0.self", 1),), masks=(("padding", False),))
     unknown = {"answer": None, "written_at": 3, "links": ((1,), ()), "wanted": ("x",), "n_read": 2}
     made = chunk(range(3, 9), "naïve", taken=taken, **unknown)
-    record = as_record(made)
-    same(from_record(record.facts, record.body), made)
+    same(from_bytes(as_bytes(made)), made)
 
 
 MISFITS = {
@@ -240,9 +239,9 @@ MISFITS = {
 def test_a_chunk_whose_parts_do_not_fit_is_refused(misfit):
     made = MISFITS[misfit](chunk([3, 4]))
     full = {**dict.fromkeys(made.axes, made.maps["decoder.0.self"][:0]), **made.maps}
-    record = as_record(replace(made, maps=full))
+    data = as_bytes(replace(made, maps=full))
     with pytest.raises(ValueError, match=r"none of a run|not those of its maps|does not name"):
-        from_record(record.facts, record.body)
+        from_bytes(data)
 
 
 def test_chunks_that_continue_each_other_are_joined():

@@ -193,7 +193,7 @@ def test_a_run_hands_the_archive_its_view_at_the_set_interval(tiny, make_run, un
     run.close()
     run.join()
     steps, times = zip(*handed, strict=True)
-    assert steps[0] == 0
+    assert steps[0] <= 1
     assert list(steps[:-1]) == sorted(set(steps[:-1]))
     assert min(np.diff(times)[:-1]) >= 0.1  # the last was handed over because the run was closed
     assert facts_of(tmp_path / "run.headlight")["step"] == steps[-1] == run.view.step

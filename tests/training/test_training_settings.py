@@ -95,7 +95,7 @@ def test_a_setting_changes_what_it_governs(name, value, tiny, monkeypatch, every
     elif shown_by == "folder":
         (run := Run(before)).close()
         run.join()
-        with pytest.raises(InputError, match="^Logging to TensorBoard needs a folder"):
+        with pytest.raises(InputError, match="^Logging to TensorBoard needs a file"):
             Run(after)
     elif shown_by == "graphs":
         gpu, alone = torch.device("cuda"), None

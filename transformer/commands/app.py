@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from transformer.commands.line import print_error
+from transformer.commands.line import print_message
 from transformer.storage.file import found
 from transformer.storage.format import read_run_file
 from transformer.storage.library import ENVIRONMENT
@@ -33,7 +33,7 @@ def add(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Replace this process with the app's server. Returns 2 if packages are missing. Raises InputError."""
     if find_spec("streamlit") is None:
-        print_error("The app needs more packages. Install them: pip install 'headlight-attention[app]'")
+        print_message("The app needs more packages. Install them: pip install 'headlight-attention[app]'")
         return 2
     surroundings = dict(os.environ)
     if arguments.path is not None:

@@ -36,12 +36,17 @@ def add(commands: Any) -> None:
     data.add_argument(
         "--json", action="store_true", help="a line of JSON for each example, or one for the pairs"
     )
+    add_heading(data)
     data.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command, and return 0. Raises InputError if an input cannot be used."""
-    return _pairs(arguments) if arguments.pairs else _examples(arguments)
+    if arguments.pairs:
+        return _pairs(arguments)
+    if arguments.heading is not None:
+        raise InputError("--heading and --no-heading are about pairs; give --pairs FILE.")
+    return _examples(arguments)
 
 
 def _examples(arguments: argparse.Namespace) -> int:
@@ -78,8 +83,20 @@ def _examples(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def read_files(paths: list[Path]) -> Any:
+def add_heading(parser: argparse.ArgumentParser) -> None:
+    """Add the option that says whether files of pairs have a heading."""
+    parser.add_argument(
+        "--heading",
+        action=argparse.BooleanOptionalAction,
+        help="pairs: the first line is a heading, or is none (default: it is if it names languages or sides)",
+    )
+
+
+def read_files(paths: list[Path], heading: bool | None) -> Any:
     """Read these files of pairs.
+
+    Args:
+        heading: whether the first line is a heading; None: if it looks like one.
 
     Raises:
         InputError: a file cannot be read, or contains no pairs.
@@ -92,23 +109,25 @@ def read_files(paths: list[Path]) -> Any:
             files.append((path.name, path.read_bytes()))
         except OSError as error:
             raise InputError(f"The file {path} cannot be read ({error.strerror}).") from error
-    return read_pairs(files)
+    return read_pairs(files, heading=heading)
 
 
 def _pairs(arguments: argparse.Namespace) -> int:
-    from transformer.tasks.pairs.reading import reasons
+    from transformer.tasks.pairs.reading import remarks
 
-    reading = read_files(arguments.pairs)
+    reading = read_files(arguments.pairs, arguments.heading)
     if arguments.json:
         print_json(
             {
                 "format": reading.format,
                 "pairs_read": reading.read,
                 "pairs_skipped": dict(reading.skipped),
+                "heading": reading.heading,
+                "line_breaks": reading.line_breaks,
+                "windows_1252": reading.western,
             }
         )
         return 0
     sys.stdout.write(f"{reading.format}: {reading.read:,} pairs read\n")
-    if reading.skipped:
-        sys.stdout.write(f"Lines skipped: {reasons(reading.skipped)}\n")
+    sys.stdout.writelines(f"{remark}\n" for remark in remarks(reading))
     return 0

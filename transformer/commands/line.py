@@ -40,7 +40,7 @@ class OneLineParser(argparse.ArgumentParser):
     """Reports bad arguments in one clear line."""
 
     def error(self, message: str) -> NoReturn:
-        print_error(f"{message} (see {self.prog} --help)")
+        print_message(f"{message} (see {self.prog} --help)")
         sys.exit(2)
 
 
@@ -49,13 +49,13 @@ def run_command(arguments: argparse.Namespace) -> int:
     try:
         code: int = arguments.run(arguments)
     except InputError as error:
-        print_error(str(error))
+        print_message(str(error))
         return 2
     return code
 
 
-def print_error(message: str, *, alone: bool = False) -> None:
-    """Print a one-line error message on standard error.
+def print_message(message: str, *, alone: bool = False) -> None:
+    """Print a one-line message on standard error.
 
     Args:
         alone: whether only this process has the problem. Otherwise, of processes started together, only the

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer.commands.data import read_files
+from transformer.commands.line import print_message
 from transformer.config import TOKENIZERS, RunConfig
 from transformer.errors import InputError
 from transformer.fitting import for_pairs, with_task
@@ -22,9 +23,12 @@ def own_data(arguments: argparse.Namespace) -> tuple[dict[str, Any], OwnData]:
     if arguments.pairs:
         from transformer.tasks.pairs.caps import Caps, select_pairs
         from transformer.tasks.pairs.own import OwnPairs
+        from transformer.tasks.pairs.reading import remarks
         from transformer.tasks.pairs.store import intern_pairs
 
-        reading = read_files(arguments.pairs)
+        reading = read_files(arguments.pairs, arguments.heading)
+        for remark in remarks(reading):
+            print_message(remark)
         longest = arguments.longest or (None, None)
         caps = Caps(
             swap=arguments.swap,
@@ -41,6 +45,8 @@ def own_data(arguments: argparse.Namespace) -> tuple[dict[str, Any], OwnData]:
         }
     elif arguments.swap or arguments.longest or arguments.most or arguments.least != 1:
         raise InputError("--swap, --longest, --least and --most are about pairs; give --pairs FILE.")
+    elif arguments.heading is not None:
+        raise InputError("--heading and --no-heading are about pairs; give --pairs FILE.")
     if arguments.tokenizer is not None and arguments.tokenizer not in TOKENIZERS:
         from transformer.tasks.pairs.store import intern_tokenizer
         from transformer.tasks.tokenizer import from_hub

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from transformer.commands.line import place, print_error, print_json
+from transformer.commands.data import add_heading
+from transformer.commands.line import place, print_json, print_message
 from transformer.commands.settings import configuration, own_data
 from transformer.config import DEVICES, KINDS_OF, TASKS, TOKENIZERS, RunConfig
 from transformer.errors import LEFT_ALONE, InputError, explained
@@ -40,6 +41,7 @@ def add(commands: Any) -> None:
     train.add_argument(
         "--pairs", type=Path, nargs="+", metavar="FILE", help="your own pairs: one file, or two aligned ones"
     )
+    add_heading(train)
     train.add_argument("--swap", action="store_true", help="pairs: learn from the second side to the first")
     train.add_argument(
         "--longest", type=int, nargs=2, metavar=("SOURCE", "TARGET"), help="pairs: maximum words of each side"
@@ -135,7 +137,7 @@ def _resumed(arguments: argparse.Namespace) -> int:
     from transformer.storage.file import found
     from transformer.storage.saved import read_run
 
-    values = vars(arguments) | {"least": None if arguments.least == 1 else arguments.least}
+    values = vars(arguments) | {"least": arguments.least != 1, "heading": arguments.heading is not None}
     given = [name for name, value in values.items() if not (value is None or value is False or value == [])]
     if others := sorted(set(given) - {"command", "run", "resume", "json"}):
         raise InputError(f"--resume uses the settings of the run; leave out --{', --'.join(others)}.")
@@ -175,9 +177,9 @@ def _to_its_end(
     elif view.reason:
         sys.stdout.write(view.reason + "\n")
     if view.state == FAILED:
-        print_error(view.reason)
+        print_message(view.reason)
     if view.unsaved:
-        print_error(view.unsaved)
+        print_message(view.unsaved)
     if view.state != FINISHED or view.unsaved:
         return 1
     return 0 if view.config.train.goal is None or view.goal_reached else 1
@@ -207,7 +209,7 @@ def _take_part(config: RunConfig, distributed: Distributed) -> int:
     except Exception as error:  # after any error, the other processes cannot go on
         reason = explained(error)
         if reason != LEFT_ALONE:  # the other process reports why
-            print_error(
+            print_message(
                 f"Process {distributed.rank + 1} of {distributed.n_processes} has failed. {reason}",
                 alone=True,
             )

@@ -72,6 +72,50 @@ def test_pasted_text_beyond_the_limit_is_refused_by_the_server(bring):
     assert "own_data" not in page.at.session_state
 
 
+HEADED = "sep=;\r\nen;fr\r\n" + "".join(f"{s};{t}\r\n" for s, t in [("It's she", "C'est été"), *PAIRS])
+
+
+def test_the_heading_and_the_encoding_are_said_beside_the_first_pairs(bring):
+    page = bring(("excel.csv", HEADED.encode("windows-1252")))
+    assert page.errors == []
+    assert page.says("**181** pairs read")
+    assert page.says("First line taken as heading: en, fr.")
+    assert page.says("Not UTF-8, so read as Windows-1252: “excel.csv”")
+    assert page.says("It's she → **C'est été**")
+    assert page.value("pairs_heading") is True
+
+
+def test_the_switch_reads_the_same_upload_with_its_first_line_as_a_pair_and_back(bring):
+    page = bring(("excel.csv", HEADED.encode())).set("pairs_longest_source", 10)
+    with_heading = page.value("own_data").pairs
+    page.go("masks").go("data").set("pairs_heading", False)  # the uploader has forgotten its file
+    assert page.errors == []
+    assert page.says("**182** pairs read")
+    assert not page.says("taken as heading")
+    assert page.says("en → **fr**")
+    assert page.value("pairs_longest_source") == 10
+    page.set("pairs_min_frequency", 1)
+    assert ("en", "fr") in page.value("own_data").pairs.capped.pairs
+    again = page.go("masks").go("data")
+    assert again.value("pairs_heading") is False
+    assert again.says("**182** pairs read")
+    page.set("pairs_heading", True).set("pairs_min_frequency", 5)
+    assert page.value("own_data").pairs.digest == with_heading.digest
+    paste(page, TSV)
+    assert page.value("pairs_heading") is False
+    page.set("pairs_heading", True)
+    assert page.says("First line taken as heading: The red cat sees 0 cats., Le chat rouge voit 0 chats.")
+
+
+def test_a_switch_that_leaves_too_few_pairs_is_refused_and_can_be_turned_back(bring):
+    page = bring(text="".join(f"word {i}\tmot {i}\n" for i in range(20)))
+    page.set("pairs_heading", True)
+    assert any("has 19 usable pairs" in error for error in page.errors)
+    assert page.says("**20** pairs read")
+    page.set("pairs_heading", False)
+    assert not any("has 19 usable pairs" in error for error in page.errors)
+
+
 def test_a_refused_file_does_not_affect_a_run_that_is_training(bring, slow):
     page = bring(**{name: slow[name] for name in ("steps", "pace")}).go("train").press("run_start")
     run = page.run

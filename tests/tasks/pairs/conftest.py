@@ -21,9 +21,10 @@ def some():
 def read():
     """Read files given as text or bytes and named a.dat and b.dat."""
 
-    def reading(*files):
+    def reading(*files, heading=None):
         contents = [file.encode() if isinstance(file, str) else file for file in files]
-        return read_pairs([(f"{'ab'[i]}.dat", content) for i, content in enumerate(contents)])
+        named = [(f"{'ab'[i]}.dat", content) for i, content in enumerate(contents)]
+        return read_pairs(named, heading=heading)
 
     return reading
 

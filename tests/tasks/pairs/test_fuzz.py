@@ -28,7 +28,7 @@ ODD_TEXT = st.text(alphabet=ODD, max_size=200).map(str.encode)
 
 def as_csv(pairs, delimiter):
     out = io.StringIO()
-    csv.writer(out, delimiter=delimiter).writerows(pairs)
+    csv.writer(out, delimiter=delimiter, lineterminator="\n").writerows(pairs)
     return out.getvalue()
 
 
@@ -36,7 +36,9 @@ WRITTEN = [
     lambda pairs: "".join(f"{s}\t{t}\n" for s, t in pairs),
     lambda pairs: "".join(f"{i}\t{s}\t{i}\t{t}\r\n" for i, (s, t) in enumerate(pairs)),
     lambda pairs: as_csv(pairs, ","),
-    lambda pairs: as_csv(pairs, ";"),
+    lambda pairs: as_csv(pairs, ";").replace("\n", "\r\n"),
+    lambda pairs: as_csv([("source", "target"), *((f"{s}, {s}\n{t}", f'"{t}"') for s, t in pairs)], ","),
+    lambda pairs: "sep=;\n" + as_csv([(i, s, f"{t}; {s}") for i, (s, t) in enumerate(pairs)], ";"),
 ]
 
 
@@ -82,9 +84,9 @@ CAPS = st.builds(
 
 
 @profile(150)
-@given(UPLOADS, st.text(max_size=10), CAPS)
-def test_any_bytes_are_refused_with_an_input_error_or_read_to_the_last_line(files, name, caps):
-    reading = read_or_refused([(name, content) for content in files])
+@given(UPLOADS, st.text(max_size=10), CAPS, st.sampled_from([None, None, True, False]))
+def test_any_bytes_are_refused_with_an_input_error_or_read_to_the_last_line(files, name, caps, heading):
+    reading = read_or_refused([(name, content) for content in files], heading)
     if isinstance(reading, InputError):
         event("refused")
         assert reading.field == "pairs_upload"
@@ -103,10 +105,10 @@ def test_any_bytes_are_refused_with_an_input_error_or_read_to_the_last_line(file
     check_own(own)
 
 
-def read_or_refused(files):
+def read_or_refused(files, heading):
     """Return the reading or its `InputError`; any other exception is a failure."""
     try:
-        return read_pairs(files)
+        return read_pairs(files, heading=heading)
     except InputError as error:
         return error
 
@@ -119,7 +121,8 @@ def check_reading(reading, files):
         side.encode()  # no lone surrogates
     if b"\r" not in files[0] and not files[0].startswith((b"\xff\xfe", b"\xfe\xff")):
         lines = len(files[0].removesuffix(b"\n").split(b"\n"))
-        assert reading.read + reading.n_skipped == lines
+        n_headings = reading.heading is not None
+        assert reading.read + reading.n_skipped + reading.line_breaks + n_headings == lines
 
 
 def check_capped(made, reading):

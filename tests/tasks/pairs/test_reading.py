@@ -68,13 +68,6 @@ def test_quoted_cells_of_csv_may_hold_commas_and_quotation_marks(read, some):
     assert reading.pairs == (*odd, *some())
 
 
-def test_an_unclosed_quotation_mark_in_csv_affects_only_its_own_line(read, some):
-    lines = [f"{quoted(s)},{t}" for s, t in some()]
-    reading = read("\n".join([*lines[:9], '"Hello,Bonjour', *lines[9:]]))
-    assert reading.pairs == tuple(some())
-    assert reading.skipped == (("a different format than most lines", 1),)
-
-
 @pytest.mark.parametrize("sign", ["\x85", "\u2028", "\u2029", "\x0b", "\x0c", "\x1c", "\x1e"])
 def test_only_line_feeds_end_lines(read, some, sign):
     odd = (f"one{sign}two", f"un{sign}{sign}deux")
@@ -84,13 +77,6 @@ def test_only_line_feeds_end_lines(read, some, sign):
 
 def test_control_characters_and_byte_order_marks_are_removed(read, some):
     assert read(tsv([*some(), ("a\x07b\x7f\x9f", "\ufeffc\x1bd")])).pairs[-1] == ("ab", "cd")
-
-
-@pytest.mark.parametrize(
-    "first", [("French", "French"), ("source", "target"), ("Yes.", "No."), ("Text 1", "Source 1")]
-)
-def test_the_first_line_is_a_pair_even_if_it_looks_like_a_header(read, some, first):
-    assert read(tsv([first, *some()])).pairs[0] == first
 
 
 def test_one_side_may_consist_of_numbers(read):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
 
 import pytest
 
@@ -37,8 +38,12 @@ OBJECTS = [{"src": "a", "tgt": "b"}] * 40
         (LINES.encode() + b"a\0b", "is not UTF-8 text (line 41)"),
         (LINES.encode("utf-16-le"), "is not UTF-8 text (line 1)"),
         ((LINES + "\0").encode("utf-16"), "is not UTF-8 text (line 41)"),
-        ("Go.\tVa !\nSummer\té\n".encode("latin-1"), "is not UTF-8 text (line 2)"),
-        (b"Go.\tVa !\n\xc3", "is not UTF-8 text (line 2)"),
+        ("Go.\tVa !\nSummer\tété\n".encode() + b"a\t\xc3", "is not UTF-8 text (line 3)"),
+        ("Go.\tVa !\nSummer\té\x8d\n".encode("latin-1"), "is not UTF-8 text (line 2)"),
+        ("Go.\tVa !\nSummer\té\x1b\n".encode("latin-1"), "is not UTF-8 text (line 2)"),
+        (("Yes.\tПривет, как дела?\n" * 40).encode("windows-1251"), "is not UTF-8 text (line 1)"),
+        (("Yes.\t纽约是一座城市。\n" * 40).encode("gbk"), "is not UTF-8 text (line 1)"),
+        (("Yes.\t東京は大きな町です。\n" * 40).encode("shift-jis"), "is not UTF-8 text (line 1)"),
         (b"\xff\xfea\0b", "is not UTF-8 text (line 1)"),
         (b"", "“a.dat” is empty"),
         ("\ufeff \r\n\t\r\n", "“a.dat” is empty"),
@@ -51,6 +56,8 @@ OBJECTS = [{"src": "a", "tgt": "b"}] * 40
         ("Go. | Va !\n" * 40, "only one column"),
         ("Well, yes\nno\nor\n" * 20, "only one column"),
         (",".join(["a"] * 33) + "\n" * 40, "“a.dat” has 33 columns"),
+        ("sep=;\n" + "a,b\n" * 40, "has only one column, such as “a,b”"),
+        ("#separator:tab\n#html:false\n", "only one column"),
         ("a" * 20_001, "only one column"),
         ("[" * 100_000 + "]" * 100_000, "only one column"),
         (json.dumps(OBJECTS), "or JSON; save its table as text"),
@@ -59,7 +66,10 @@ OBJECTS = [{"src": "a", "tgt": "b"}] * 40
         ("a\tb\tc\td\n" * 40, "“a.dat” has 4 columns, such as “a b c d”; the limit is 3, or 4 with numbers"),
         ("1\tb\tc\td\n" * 40, "has 4 columns"),
         ("a,b,c,d,e\n" * 40, "has 5 columns, such as “a,b,c,d,e”; the limit is 3"),
-        ("1,b,2,d,e\n" * 40, "Keep the two with the sentences and their translations."),
+        (
+            "1,b,2,d,e\n" * 40,
+            "Keep the two with the sentences and their translations, or name them in a heading",
+        ),
     ],
 )
 def test_a_file_that_is_not_a_table_of_pairs_is_refused_with_what_was_found(complaint, content, found):
@@ -80,6 +90,44 @@ def test_fewer_than_20_pairs_are_refused_with_their_number_and_what_was_skipped(
     said = complaint("".join(lines[:19]) + lines[0] * 3 + "x\t\n")
     for part in ("19 usable pairs", "at least 20", "3 × a repeated pair; 1 × an empty side"):
         assert part in said
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_a_heading_above_no_pair_or_one_is_refused_with_its_names(complaint, n):
+    said = complaint("english,french\n" + "Go.,Va !\n" * n)
+    assert f"has {n} usable pairs" in said
+    assert "First line taken as heading: english, french." in said
+
+
+LONG = "".join(f'"Sentence {i}, long","Phrase {i}"\n' for i in range(40))
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        '"Hello,Bonjour',
+        'Hello,"Bonjour',
+        '"Hello, ""Tom"",Bonjour',
+        '"Hello\nTom" and Ann,Bonjour',
+        '"Hello" he said, "Bonjour',
+        '"Hello' + "\n" * 1200 + '",Bonjour',
+    ],
+)
+def test_an_unclosed_quotation_mark_in_csv_is_refused_with_its_line(complaint, damaged):
+    rest = LONG.splitlines(keepends=True)
+    for before in (0, 9, 40):
+        text = "".join(rest[:before]) + damaged + "\n" + "".join(rest[before:])
+        assert (
+            "“a.dat” has a quotation mark that is not closed in the row that starts in line "
+            f"{before + 1}, “{damaged.splitlines()[0]}”"
+        ) in complaint(text)
+
+
+@pytest.mark.parametrize(("line", "n"), [('x","y\n', 299_999), ('x","' + "y" * 10_000 + "\n", 1_900)])
+def test_an_unclosed_quotation_mark_is_found_in_seconds_though_each_line_closes_one(complaint, line, n):
+    begun = time.process_time()
+    assert "starts in line 1," in complaint(line * n)
+    assert time.process_time() - begun < 15
 
 
 def test_two_files_must_have_the_same_number_of_lines_and_one_column_each(complaint):

@@ -7,18 +7,15 @@ export class StepBox {
   // goes: called with a number, or with null for the newest step; returns why there is no such step, or ""; range: returns
   // the first and the last number, and what they count, as texts
   constructor(root, { goes, range }, listens) {
-    Object.assign(this, { goes, range, form: root.querySelector(".st-key-time_number"), before: null });
-    [this.input, this.said] = this.form.querySelectorAll("input, [role=status]");
+    Object.assign(this, { goes, range, host: root.querySelector(".st-key-time_number"), before: null });
+    [this.input, this.said] = this.host.querySelectorAll("input, [role=status]");
     for (const opens of root.querySelectorAll(".counter, .bubble")) opens.onclick = () => this.open();
-    this.form.onsubmit = (event) => {
-      event.preventDefault();
-      this.go();
-    };
     this.input.onkeydown = (event) => {
       event.stopPropagation(); // the page has shortcuts of its own
       if (event.key === "Escape") this.close();
+      if (event.key === "Enter") this.go();
     };
-    this.form.onfocusout = ({ relatedTarget }) => { if (!this.form.contains(relatedTarget)) this.form.hidden = true; };
+    this.host.onfocusout = ({ relatedTarget }) => { if (!this.host.contains(relatedTarget)) this.host.hidden = true; };
     document.addEventListener("keydown", (event) => {
       const { key, target, ctrlKey, altKey, metaKey } = event;
       const types = /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) && target.type !== "range";
@@ -32,7 +29,7 @@ export class StepBox {
   open() {
     const [first, last, unit] = this.range();
     this.before = document.activeElement;
-    this.form.hidden = false;
+    this.host.hidden = false;
     this.input.value = "";
     this.input.ariaLabel = `Go to ${unit}`;
     this.said.textContent = `${first} to ${last}, or “live”`;
@@ -41,7 +38,7 @@ export class StepBox {
   }
 
   close() {
-    this.form.hidden = true;
+    this.host.hidden = true;
     this.before?.focus({ preventScroll: true });
   }
 

@@ -1,24 +1,17 @@
-"""From uploaded files to pairs: the layout, inferred from the lines; what was read, and what was left out."""
+"""From uploaded files to pairs: what was read, how, and what was left out."""
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 
+from transformer.tasks.pairs.layout import READABLE, Layout, aligned, layout_of
+from transformer.tasks.pairs.rows import MAX_LINE, Row
 from transformer.tasks.pairs.text import EXPECTED, lines_of, named, plain, refused, shortened
 
 Sides = tuple[str, str]
 
-MAX_LINE = 20_000
-"""Maximum number of characters of a line; longer lines are skipped."""
-SAMPLE = 1_000
-"""Number of lines from which the layout is inferred."""
-READABLE = 0.75
-"""Minimum share of the lines that must have the layout of the file."""
-SEPARATORS = {"\t": "TSV", ",": "CSV", ";": "CSV with semicolons"}
 MAX_BYTES = 20_000_000
 """Maximum size of all files together."""
 MAX_SIDE = 1_000
@@ -29,16 +22,7 @@ EMPTY_SIDE = "an empty side"
 OTHER_FORM = "a different format than most lines"
 LONG = f"a sentence longer than {MAX_SIDE:,} characters"
 AGAIN = "a repeated pair"
-
-
-@dataclass(frozen=True)
-class Layout:
-    """The layout of the lines of a file."""
-
-    format: str
-    """Name of the layout, as text on the page."""
-    sides: Callable[[str], Sides | None]
-    """A line to its sentence and translation; None where the line has another layout."""
+SETTING = "a setting of the program that saved the table"
 
 
 @dataclass(frozen=True)
@@ -51,7 +35,13 @@ class Reading:
     format: str
     """The format of the files, as text on the page."""
     skipped: tuple[tuple[str, int], ...] = ()
-    """(reason, number of lines) of lines that gave no pair; the most frequent reason first."""
+    """(reason, number) of rows that gave no pair; the most frequent reason first."""
+    heading: tuple[str, ...] | None = None
+    """The cells of the first row, if it is a heading and no pair."""
+    line_breaks: int = 0
+    """Number of line breaks in cells, which are read as spaces."""
+    western: tuple[str, ...] = ()
+    """Names of the files that were read as Windows-1252."""
 
     @property
     def read(self) -> int:
@@ -60,15 +50,16 @@ class Reading:
 
     @property
     def n_skipped(self) -> int:
-        """Number of lines that gave no pair."""
+        """Number of rows that gave no pair."""
         return sum(count for _, count in self.skipped)
 
 
-def read_pairs(files: Sequence[tuple[str, bytes]]) -> Reading:
+def read_pairs(files: Sequence[tuple[str, bytes]], *, heading: bool | None = None) -> Reading:
     """Read one file with both sides, or two files with a side each, sources first.
 
     Args:
         files: name and content of each file. The name is shown in errors; the format is not inferred from it.
+        heading: whether the first row is a heading; None: if it looks like one.
 
     Raises:
         InputError: too many files, or files that are too large, not text or not mostly pairs, or
@@ -81,146 +72,98 @@ def read_pairs(files: Sequence[tuple[str, bytes]]) -> Reading:
         raise refused(
             f"The upload has {size / 1e6:.1f} MB; the limit is {MAX_BYTES / 1e6:.0f} MB. Upload a part of it."
         )
-    name, lines = files[0][0], lines_of(*files[0])
+    name = files[0][0]
+    texts = [lines_of(*file) for file in files]
     if len(files) == 1:
-        layout = layout_of(name, lines)
+        layout = layout_of(name, texts[0][0], heading)
     else:
-        layout, lines = aligned((name, files[1][0]), (lines, lines_of(*files[1])))
-    return _read(name, layout, lines)
+        layout = aligned((name, files[1][0]), (texts[0][0], texts[1][0]), heading)
+    western = tuple(name for (name, _), (_, western) in zip(files, texts, strict=True) if western)
+    return _read(name, layout, western)
 
 
 def reasons(skipped: Sequence[tuple[str, int]]) -> str:
-    """Why lines gave no pair, in words."""
+    """Why rows gave no pair, in words."""
     return "; ".join(f"{count:,} × {reason}" for reason, count in skipped)
 
 
-def _read(name: str, layout: Layout, lines: Sequence[str]) -> Reading:
+def remarks(reading: Reading) -> list[str]:
+    """Sentences on what the user should check: the heading, the encoding, line breaks, what was left out."""
+    said = []
+    if reading.heading is not None:
+        said.append(f"First line taken as heading: {', '.join(reading.heading)}.")
+    if reading.western:
+        said.append(
+            f"Not UTF-8, so read as Windows-1252: {' and '.join(map(named, reading.western))}. If letters "
+            "are wrong, save the table as UTF-8."
+        )
+    if reading.line_breaks:
+        said.append(f"Line breaks in cells, read as spaces: {reading.line_breaks:,}.")
+    if reading.skipped:
+        said.append(f"Lines skipped: {reasons(reading.skipped)}.")
+    return said
+
+
+def _read(name: str, layout: Layout, western: tuple[str, ...]) -> Reading:
     """The pairs that can be used, and the rest by reason."""
     pairs: dict[Sides, None] = {}
     count: Counter[str] = Counter()
-    odd = 0
-    for number, line in enumerate(lines, 1):
-        found = _pair(layout, line)
-        if isinstance(found, str) or found in pairs:
-            count[found if isinstance(found, str) else AGAIN] += 1
-            if found == OTHER_FORM:
-                odd = odd or number
+    odd: Row | None = None
+    n_rows = line_breaks = 0
+    heading = layout.heading
+    for row in layout.rows:
+        if row.unclosed:
+            raise refused(
+                f"{named(name)} has a quotation mark that is not closed in the row that starts in line "
+                f"{row.number:,}, “{shortened(row.text)}”. In CSV, a cell that begins with a quotation mark "
+                "ends with one, and those inside it are doubled. Correct the line, or separate the cells by "
+                "tabs."
+            )
+        line_breaks += row.n_lines - 1
+        if heading is not None and row.number == heading.number:
+            continue
+        n_rows += 1
+        pair = _pair(layout, row)
+        if isinstance(pair, str) or pair in pairs:
+            count[pair if isinstance(pair, str) else AGAIN] += 1
+            if pair == OTHER_FORM:
+                odd = odd or row
         else:
-            pairs[found] = None
-    fitting = 1 - count[OTHER_FORM] / max(1, len(lines) - count[EMPTY_LINE])
-    if fitting < READABLE:
+            pairs[pair] = None
+    fitting = 1 - count[OTHER_FORM] / max(1, n_rows - count[EMPTY_LINE])
+    if odd is not None and fitting < READABLE:
         raise refused(
-            f"Only {fitting:.0%} of the lines of {named(name)} are {layout.format}; line {odd:,} is "
-            f"“{shortened(lines[odd - 1])}”. {EXPECTED}."
+            f"Only {fitting:.0%} of the lines of {named(name)} are {layout.format}; line {odd.number:,} is "
+            f"“{shortened(odd.text)}”. {EXPECTED}."
         )
-    skipped = tuple(count.most_common())
+    count[SETTING] = layout.n_settings
+    reading = Reading(
+        tuple(pairs),
+        layout.format,
+        tuple((reason, n) for reason, n in count.most_common() if n),
+        None if heading is None else tuple(map(shortened, heading.cells)),
+        line_breaks,
+        western,
+    )
     if len(pairs) < MIN_PAIRS:
+        said = " ".join(remarks(reading))
         raise refused(
             f"{named(name)}, read as {layout.format}, has {len(pairs)} usable pairs; at least {MIN_PAIRS} "
-            f"are needed{f' (left out: {reasons(skipped)})' if skipped else ''}. Add more sentences."
+            f"are needed. Add more sentences.{said and ' '}{said}"
         )
-    return Reading(tuple(pairs), layout.format, skipped)
+    return reading
 
 
-def _pair(layout: Layout, line: str) -> Sides | str:
-    """The pair on a line, or why there is none."""
-    if not line.strip():
+def _pair(layout: Layout, row: Row) -> Sides | str:
+    """The pair of a row, or why there is none."""
+    if not row.text.strip():
         return EMPTY_LINE
-    if len(line) > MAX_LINE:
+    if len(row.text) > MAX_LINE:
         return LONG
-    sides = layout.sides(line)
-    if sides is None:
+    if len(row.cells) != layout.width:
         return OTHER_FORM
-    source, target = map(plain, sides)
+    first, second = layout.columns
+    source, target = plain(row.cells[first]), plain(row.cells[second])
     if not source or not target:
         return EMPTY_SIDE
     return LONG if max(len(source), len(target)) > MAX_SIDE else (source, target)
-
-
-def layout_of(name: str, lines: Sequence[str]) -> Layout:
-    """The layout of a file that holds both sides. A header line is read as a pair.
-
-    Raises:
-        InputError: most lines have one column, or it is unclear which two columns are the sides.
-    """
-    sample = _sample(lines)
-    separator, width, count = _table(sample)
-    if not count or 2 * count < len(sample):
-        raise refused(
-            f"{named(name)} has only one column, such as “{shortened((sample or lines)[0])}”. {EXPECTED}."
-        )
-    source, target = 0, 1
-    if width == 4 and _numbered([cells for line in sample if len(cells := _cells(line, separator)) == 4]):
-        source, target = 1, 3
-    elif width > 3:
-        raise refused(
-            f"{named(name)} has {width} columns, such as “{shortened(sample[0])}”; the limit is 3, or 4 with "
-            "numbers in the first and the third. Keep the two with the sentences and their translations."
-        )
-
-    def sides(line: str) -> Sides | None:
-        cells = _cells(line, separator)
-        return (cells[source], cells[target]) if len(cells) == width else None
-
-    form = f"{SEPARATORS[separator]}, {width} columns"
-    return Layout(form if width == 2 else f"{form}, of which {source + 1} and {target + 1}", sides)
-
-
-def aligned(names: tuple[str, str], files: tuple[Sequence[str], Sequence[str]]) -> tuple[Layout, list[str]]:
-    """The layout of two files with a side each, and their lines side by side.
-
-    Raises:
-        InputError: the files differ in their number of lines, or one of them holds both sides.
-    """
-    sources, targets = files
-    for name, lines in zip(names, files, strict=True):
-        sample = _sample(lines)
-        if 2 * sum("\t" in line for line in sample) > len(sample):
-            raise refused(
-                f"{named(name)} has several columns, but each of two files must hold one language, one "
-                "sentence per line. Upload a file with both languages by itself."
-            )
-    if len(sources) != len(targets):
-        raise refused(
-            f"{named(names[0])} has {len(sources):,} lines and {named(names[1])} has {len(targets):,}; "
-            "upload two files whose lines correspond, each sentence on the same line as its translation."
-        )
-
-    def sides(line: str) -> Sides:
-        source, _, target = line.partition("\t")
-        return source, target
-
-    joined = zip((source.replace("\t", " ") for source in sources), targets, strict=True)
-    return Layout("two aligned files", sides), list(map("\t".join, joined))
-
-
-def _sample(lines: Sequence[str]) -> list[str]:
-    return list(islice((line for line in lines if line.strip() and len(line) <= MAX_LINE), SAMPLE))
-
-
-def _table(sample: Sequence[str]) -> tuple[str, int, int]:
-    """The separator that gives most lines the same number of columns, this number, and how many lines."""
-    found = "", 1, 0
-    for separator in SEPARATORS:
-        widths = Counter(width for line in sample if (width := len(_cells(line, separator))) > 1)
-        for width, count in widths.most_common(1):
-            if count > found[2]:
-                found = separator, width, count
-    return found
-
-
-def _numbered(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the first and the third column are numbers, as Tatoeba exports them."""
-    return all(
-        sum(row[place].strip().isdecimal() for row in rows) >= READABLE * len(rows) for place in (0, 2)
-    )
-
-
-def _cells(line: str, separator: str) -> list[str]:
-    """The cells of a line. In TSV quotation marks are plain characters.
-
-    Each line of CSV is read by itself: otherwise an unclosed quotation mark would include the lines after it.
-    """
-    if separator == "\t" or '"' not in line:
-        return line.split(separator)
-    return next(csv.reader([line], delimiter=separator, skipinitialspace=True))

@@ -16,23 +16,24 @@ EXPECTED = (
     "files with one sentence per line each)"
 )
 _MARKUP = re.compile(r'\s*(<([!?]|(html|head|body|table|div|tmx)\b)|(\[\s*)?\{\s*")', re.IGNORECASE)
+_LINE_END = re.compile(r"\r+\n")
+_NOT_ASCII = re.compile(r"[^\0-\x7f]")
+_ACCENTED = re.compile("[À-ÖØ-öø-ÿ]")
+_ACCENTED_RUN = re.compile("[À-ÖØ-öø-ÿ]{3,}")
+_CONTROLS = re.compile("[\0-\x08\x0e-\x1f\x7f]")
 _NO_SIGNS = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u200b\ud800-\udfff\ufeff\ufffe\uffff]+")
 """Invisible characters: controls other than whitespace, surrogates, zero-width and noncharacters."""
 
 
-def lines_of(name: str, data: bytes) -> list[str]:
-    """The lines of a text file, without their ends.
+def lines_of(name: str, data: bytes) -> tuple[list[str], bool]:
+    """The lines of a text file, without their ends, and whether it was read as Windows-1252.
 
     Lines end at CR LF, LF or, where there is no LF, at CR; U+0085 and U+2028 do not end a line.
 
     Raises:
         InputError: it is no text, is a web page or JSON, is empty, or has too many lines.
     """
-    utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    try:
-        text = data.decode("utf-16" if utf16 else "utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise _no_text(name, data.count(b"\n", 0, error.start)) from error
+    text, western = _decoded(name, data)
     if "\0" in text:  # valid UTF-8, but not part of any text
         raise _no_text(name, text.count("\n", 0, text.index("\0")))
     if not text.strip():
@@ -41,14 +42,45 @@ def lines_of(name: str, data: bytes) -> list[str]:
         raise refused(
             f"{named(name)} is a saved web page (HTML), XML or JSON; save its table as text. {EXPECTED}."
         )
-    # A CR before LF becomes a space at the end of the line, which does not matter.
+    text = _LINE_END.sub("\n", text)
     text = text.replace("\r", " " if "\n" in text else "\n").removesuffix("\n")
     n_lines = text.count("\n") + 1
     if n_lines > MAX_LINES:
         raise refused(
             f"{named(name)} has {n_lines:,} lines; the limit is {MAX_LINES:,}. Upload a part of it."
         )
-    return text.split("\n")
+    return text.split("\n"), western
+
+
+def _decoded(name: str, data: bytes) -> tuple[str, bool]:
+    """The text of a file, and whether it was read as Windows-1252."""
+    utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    try:
+        return data.decode("utf-16" if utf16 else "utf-8-sig"), False
+    except UnicodeDecodeError as error:
+        text = None if utf16 else _western(data)
+        if text is None:
+            raise _no_text(name, data.count(b"\n", 0, error.start)) from error
+        return text, True
+
+
+def _western(data: bytes) -> str | None:
+    """The text in Windows-1252, in which Excel saves CSV in Western Europe; None if it is something else.
+
+    Any bytes are almost always valid Windows-1252, so two mistakes are recognised. If at least as many
+    characters are valid UTF-8 as are not, it is damaged UTF-8. If most accented letters follow each other,
+    three and more at a time, it is another alphabet, such as Cyrillic in Windows-1251.
+    """
+    as_utf8 = data.decode(errors="replace")
+    n_damaged = as_utf8.count("\ufffd")
+    if len(_NOT_ASCII.findall(as_utf8)) >= 2 * n_damaged:
+        return None
+    try:
+        text = data.decode("windows-1252")
+    except UnicodeDecodeError:
+        return None
+    n_accented, n_in_runs = len(_ACCENTED.findall(text)), sum(map(len, _ACCENTED_RUN.findall(text)))
+    return None if _CONTROLS.search(text) or 2 * n_in_runs > n_accented else text
 
 
 def _no_text(name: str, n_lines_before: int) -> InputError:
