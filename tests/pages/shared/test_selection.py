@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from pages.shared import selection
+from transformer.runs.registry import REGISTRY
 
 PAGES = ("train", "explore", "anatomy", "masks")
 
@@ -120,6 +121,7 @@ def test_race_and_masks_have_a_kind_and_a_head_of_their_own(trained):
     follow(trained, "race")  # opens on the kind and the head of its prepared race
     first = trained.player["first"]
     assert (first["word"], first["kind"], first["pinned"]) == ("playground", "decoder", ["decoder.0.self", 1])
+    assert REGISTRY.get(trained.player["run"]).ready.wait(30)  # a map that can be chosen is drawn
     trained.choose(kind="cross", pinned=["decoder.1.cross", 3])
     assert (trained.link["kind"], trained.link["head"]) == ("cross", "decoder.1.cross.4")
     first = follow(trained, "train").player["first"]
