@@ -96,7 +96,7 @@ def test_a_file_without_pairs_gives_exit_code_2_and_one_line(refused, tmp_path, 
             "choose encoder-decoder or decoder-only",
         ),
         (("train", "--task", "pairs"), "There are no pairs yet"),
-        (("train", "--task", "reverse", "--tensorboard"), "give --out DIR"),
+        (("train", "--task", "reverse", "--tensorboard"), "give --out FILE"),
     ],
 )
 def test_bad_arguments_give_exit_code_2_and_one_line(refused, arguments, message):
