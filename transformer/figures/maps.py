@@ -19,26 +19,23 @@ from transformer.insight.names import shortened
 
 MAX_WRONG_TOKEN_LETTERS = 7
 """Maximum length of a wrong token beside its row, in letters."""
-RIGHT_MARGIN, TOP_MARGIN, TITLES = 46, 80, 36
-"""Pixels right of a map for wrong tokens, above it for title and legend, and below it for axis titles."""
+RIGHT_MARGIN, LEGEND, TOP_MARGIN, TITLES = 46, 44, 44, 36
+"""Pixels right of a map for wrong tokens and the legend, above it for the title, below it for axis titles."""
 WIDEST = 150
 """Maximum length of an axis label, in pixels."""
-ABOVE: Part = {
-    "orientation": "h",
+BESIDE: Part = {
     "xref": "container",
-    "x": 0.5,
-    "xanchor": "center",
+    "x": 1,
+    "xanchor": "right",
     "yref": "container",
-    "y": 1,
-    "yanchor": "top",
-    "len": 0.8,
+    "y": 0.5,
+    "len": 0.7,
     "thickness": 8,
-    "ypad": 52,
-    "tickangle": 0,
+    "xpad": 2,
     "title": {"text": ""},
     "tickfont": {"size": 10},
 }
-"""Where the legend of a large map stands: between its title and its cells."""
+"""Where the legend of a large map stands: at its right, where it lies on no title."""
 LEANING = -40
 """Angle of column labels that are too wide to be horizontal, in degrees."""
 GAP = 1
@@ -90,8 +87,8 @@ def _large_spec(axes: MapAxes, lit_row: int | None, taken: tuple[tuple[int, int]
         by_hand = np.zeros(axes.shape, dtype=bool)
         by_hand[tuple(np.array(taken).T)] = True
         data.append(_blocked(by_hand, BY_HAND))
-    data.append(weight_bar(**ABOVE) | {"yaxis": "y2"})
-    right = RIGHT_MARGIN if axes.marked else 4
+    data.append(weight_bar(**BESIDE) | {"yaxis": "y2"})
+    right = LEGEND + (RIGHT_MARGIN if axes.marked else 4)
     lit = [] if lit_row is None else [frame((lit_row, lit_row), (0, n_columns - 1), colors.HIGHLIGHT, 4)]
     rows = _token_axis([escaped(label) for label in axes.rows], size)
     columns, under = _column_axis(axes.columns, size)
