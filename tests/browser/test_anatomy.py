@@ -165,7 +165,7 @@ def test_the_small_map_of_the_model_chooses_another_attention_on_watch_and_on_as
         here.click()
         expect(here).to_have_attribute("aria-pressed", "true")
         head = f"encoder {layer + 1} · head"
-        watch.until(lambda: head in watch.plot(key, "gd.layout.title.text"), what="its map")  # noqa: B023
+        watch.until(lambda: head in watch.plot(key, "gd.layout?.title.text ?? title()"), what="its map")  # noqa: B023
 
 
 def test_this_step_shows_the_changes_in_every_box_and_the_batch_of_the_step(watch, run):

@@ -69,7 +69,7 @@ const edges = (n, size) => Int32Array.from({ length: n + 1 }, (_, i) => Math.rou
 // cells; value(row, column): 0 to 1, undefined for no cell; code(row, column): why a cell is blocked, 0 if it is not;
 // off: whether it has no effect; frames: [row, column, high, wide, color, width] in cells and pixels. cell: the pixels
 // across and down of a cell; gap: the pixels between two cells.
-export function paint(canvas, tables, cell, { scale, blocked, gap = 0 }) {
+export function paint(canvas, tables, cell, { scale, blocked = {}, gap = 0 }) {
   const [wide, high] = [Math.max(...tables.map((one) => one.column + one.wide)), Math.max(...tables.map((one) => one.row + one.high))];
   const [xs, ys] = [edges(wide, cell[0]), edges(high, cell[1])];
   const [width, height] = [xs.at(-1), ys.at(-1)];
