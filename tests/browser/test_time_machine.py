@@ -130,7 +130,7 @@ def test_keys_pressed_faster_than_maps_arrive_lose_no_step(watch):
 def test_the_handle_can_be_dragged_out_of_live_and_stays_where_it_is_released(watch):
     start(watch, f"/?steps=500{SMALL}&pace=20+steps%2Fs")
     slider = watch.page.locator(".st-key-time_step .time-slider")
-    box = slider.locator("input").bounding_box()
+    box = slider.get_by_role("slider").bounding_box()
     first, y = box["x"] + 8, box["y"] + box["height"] / 2
     x = first + (box["width"] - 16) * newest(watch) / 500
     watch.page.mouse.move(x, y)
@@ -141,7 +141,7 @@ def test_the_handle_can_be_dragged_out_of_live_and_stays_where_it_is_released(wa
         watch.page.wait_for_timeout(150)
         seen.append(int(slider.get_attribute("data-step")))
     watch.page.mouse.up()
-    assert slider.locator("input").bounding_box()["width"] == box["width"]
+    assert slider.get_by_role("slider").bounding_box()["width"] == box["width"]
     assert seen == sorted(seen, reverse=True), "it follows the hand and nothing else"
     watch.until(lambda: watch.stands_at(seen[-1]), what="every panel where it was let go")
     expect(watch.page.locator(".st-key-time_badge")).to_contain_text("REVIEW")
