@@ -50,7 +50,8 @@ def large(tiny):
 
 @pytest.mark.parametrize("n", [2, 5])
 def test_racing_runs_share_one_slot_and_stay_within_one_step_of_each_other(tiny, large, raced, n):
-    runs, seen = raced(*(tiny(steps=40, seed=k) for k in range(n - 1)), large(steps=40), until=ended)
+    small = [tiny(steps=24, evaluate_every=24, seed=k) for k in range(n - 1)]
+    runs, seen = raced(*small, large(steps=24, evaluate_every=24), until=ended)
     training = [[step for _, step, _ in one] for one in seen if {state for state, *_ in one} == {"training"}]
     assert ended(*(run.view for run in runs))
     assert len({*map(tuple, training)}) > 10
@@ -166,6 +167,18 @@ def test_a_run_that_joins_later_catches_up_while_the_first_waits(tiny, server):
         time.sleep(0.001)
 
 
+def test_a_run_that_waits_in_the_queue_trains_once_it_races_against_a_training_run(tiny, server, until):
+    registry = server(training=1, per_visitor=5)
+    trains, between, waits = runs = [registry.draft(tiny(steps=100_000, seed=seed)) for seed in range(3)]
+    for k, run in enumerate(runs):
+        registry.start(run)
+        until(lambda run=run, k=k: run.place == (k, k) if k else run.view.state == "training")
+    registry.race([waits, trains])
+    until(lambda: waits.view.step > 2)
+    assert [run.view.state for run in runs] == ["training", "queued", "training"]
+    assert between.place == (1, 1)
+
+
 def test_a_run_that_joins_another_race_leaves_the_first_with_its_slot(tiny, server, until, losses):
     """The run that stays behind waits for a slot of its own, and then learns on as alone."""
     registry = server(training=2, per_visitor=5)
@@ -195,6 +208,7 @@ def test_a_paused_run_that_leaves_a_race_takes_no_slot_along(tiny, server, until
     registry.start(trains)
     until(lambda: min(paused.view.step, trains.view.step) > 0)
     registry.start(waits)
+    until(lambda: waits.place == (1, 1))
     paused.pause().result(10)
     registry.race([paused, third])
     paused.set_pace(1.0).result(10)  # carried out in its new thread
@@ -285,5 +299,5 @@ def test_two_leases_with_slots_that_join_release_one_and_a_waiting_lease_gets_th
         lease.join("race")
     assert called == ["waits"]
     last.join("race")
-    assert called == ["waits"]
+    assert called == ["waits", "last"]
     assert last.take(list)

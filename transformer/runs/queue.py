@@ -79,14 +79,17 @@ class Queue:
         """The party of a lease in the queue; None if the lease is not in it."""
         return next((party for party, members in self._line.items() if lease in members), None)
 
+    def _with_slot(self) -> dict[object, Callable[[], object]]:
+        training = list(self._line.values())[: self.slots]
+        return {lease: called for members in training for lease, called in members.items()}
+
     @contextmanager
     def _change(self) -> Iterator[None]:
-        """Change the queue, then call the callbacks of the parties that have got a slot by that."""
+        """Change the queue, then call the callbacks of the leases that have got a slot by that."""
         with self._lock:
-            before = list(self._line)[: self.slots]
+            before = self._with_slot()
             yield
-            new = [party for party in list(self._line)[: self.slots] if party not in before]
-            callbacks = [called for party in new for called in self._line[party].values()]
+            callbacks = [called for lease, called in self._with_slot().items() if lease not in before]
         for called in callbacks:
             called()
 

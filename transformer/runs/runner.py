@@ -177,7 +177,7 @@ class Runner:
         if self._training is None or self.view.state == FAILED:
             return
         self._training.use_threads()
-        while self.move is None and not self._commands.empty():
+        while not self._commands.empty():
             self._obey(*self._commands.get())
             self._settle()
         if self.closing or self.move is not None:
