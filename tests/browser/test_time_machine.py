@@ -55,7 +55,7 @@ def test_review_stays_at_its_step_while_the_run_goes_on(watch, looks):
     expect(badge).to_have_text("REVIEW back to LIVE")
     watch.until(lambda: watch.stands_at(3), what="every panel at step 3")
     draws, before = watch.number("live_map", "draws"), newest(watch)
-    marker = watch.page.locator(".st-key-live_curves .marker")
+    marker = watch.page.locator(".st-key-live_curves .marker").first  # each panel has one
     place = marker.bounding_box()["x"]
     for _ in range(looks):
         watch.page.wait_for_timeout(2000)
@@ -192,7 +192,8 @@ def test_every_page_and_the_link_share_the_selected_step_word_kind_and_head(watc
         watch.page.get_by_role("link", name=page, exact=True).click()
         watch.drawn(name)
         watch.until(lambda: watch.number(name, "step") in (4, 5), what=f"step 4 on {page}")  # noqa: B023
-        assert [part for part in parts if part not in watch.page.url] == [], page
+        own = ("kind=", "head=") if page == "Masks" else ()  # Masks has a kind and a head of its own
+        assert [part for part in parts if part not in watch.page.url and not part.startswith(own)] == [], page
     address = watch.page.url
     watch.page.goto("about:blank")
     watch.open(address.removeprefix(watch.app))

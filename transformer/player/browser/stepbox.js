@@ -13,7 +13,9 @@ export class StepBox {
     this.input.onkeydown = (event) => {
       event.stopPropagation(); // the page has shortcuts of its own
       if (event.key === "Escape") this.close();
-      if (event.key === "Enter") this.go();
+      if (event.key !== "Enter") return;
+      event.preventDefault(); // else the key would press the number, which has the focus once the box is closed
+      this.go();
     };
     this.host.onfocusout = ({ relatedTarget }) => { if (!this.host.contains(relatedTarget)) this.host.hidden = true; };
     document.addEventListener("keydown", (event) => {
