@@ -26,15 +26,34 @@
     const key = element.closest("[class*=st-key-]")?.className.match(/st-key-[\w-]+/)?.[0] ?? element.closest("[data-testid]")?.dataset.testid ?? element.tagName;
     return `${key} “${text.trim().slice(0, 50)}”`;
   };
-  const readable = (element) => element.closest("[title]:not([title='']), [aria-label], [data-testid=stTooltipHoverTarget], option, select") !== null;
-  // Whether a person can scroll to the part that is cut.
-  const scrolls = (element) => {
-    for (let one = element; one; one = one.parentElement) {
-      const { overflowX, overflowY } = getComputedStyle(one);
-      if (/auto|scroll/.test(overflowX + overflowY) && (one.scrollWidth > one.clientWidth || one.scrollHeight > one.clientHeight)) return true;
-    }
+  // Whether a bubble, or the title of an element, has the whole text.
+  const readable = (element, text) => {
+    if (element.closest("[data-testid=stTooltipHoverTarget], option, select")) return true;
+    for (let one = element; one && one !== shown; one = one.parentElement) if (one.title?.includes(text.trim())) return true;
     return false;
   };
+  // Whether a person can scroll sideways to the part that is cut.
+  const scrolls = (element) => {
+    for (let one = element; one; one = one.parentElement) if (/auto|scroll/.test(getComputedStyle(one).overflowX) && one.scrollWidth > one.clientWidth) return true;
+    return false;
+  };
+
+  const related = (a, b) => a.contains(b) || b.contains(a) || (a.closest("button, a, label, select, [data-baseweb]") && a.closest("button, a, label, select, [data-baseweb]") === b.closest("button, a, label, select, [data-baseweb]"));
+  // The element over which the page scrolls, such as the bar of buttons on a phone; the header counts as the page.
+  function fixed(element) {
+    for (let one = element; one; one = one.parentElement) if (getComputedStyle(one).position === "fixed" && one.getBoundingClientRect().top > 60) return one;
+    return null;
+  }
+  // Whether one stands in a layer above the page, such as a menu, the sidebar of a phone, or a bubble under the pointer.
+  const layer = (element) => fixed(element) ?? element.closest("[data-testid=stPopoverBody], [data-testid=stSidebar], [data-baseweb=popover], [data-baseweb=tooltip], [role=dialog], .map-bubble, .hoverlayer, [data-testid=stToast], .st-key-time_number");
+  // What stands over the centre of the visible part of a control; what lies under a layer of its own is not looked at.
+  function cover(element, box) {
+    const x = (box.left + box.right) / 2, y = (box.top + box.bottom) / 2;
+    if (y < 0 || y >= high || x < 0 || x >= wide) return null;
+    const top = document.elementFromPoint(x, y);
+    if (!top || related(element, top) || layer(top) !== layer(element)) return null;
+    return top;
+  }
 
   const items = [];
   const walker = document.createTreeWalker(shown, NodeFilter.SHOW_TEXT);
@@ -52,8 +71,8 @@
       const inset = Math.min(0.22 * rect.height, 6);
       items.push({ element: parent, text: node.data, box: { ...box, top: Math.max(box.top, rect.top + inset), bottom: Math.min(box.bottom, rect.bottom - inset) }, turned: parent.closest(".slanted, [transform], .tick") !== null });
       const cut = box.left > rect.left + SLACK || box.right < rect.right - SLACK || rect.right > wide + SLACK || rect.left < -SLACK;
-      if (cut && !readable(parent) && !scrolls(parent)) found.push(`cut: ${name(parent, node.data)}`);
-      if (parent.scrollWidth > parent.clientWidth + SLACK && getComputedStyle(parent).textOverflow === "ellipsis" && parent.clientWidth && !readable(parent)) found.push(`ellipsis: ${name(parent, node.data)}`);
+      if (cut && !readable(parent, node.data) && !scrolls(parent)) found.push(`cut: ${name(parent, node.data)}`);
+      if (parent.scrollWidth > parent.clientWidth + SLACK && getComputedStyle(parent).textOverflow === "ellipsis" && parent.clientWidth && !readable(parent, node.data)) found.push(`ellipsis: ${name(parent, node.data)}`);
     }
   }
   for (const element of shown.querySelectorAll("button, input, select, textarea, a[href], canvas, [role=slider]")) {
@@ -61,17 +80,11 @@
     if (!box || element.ariaLabel?.startsWith("Scroll tabs") || !element.checkVisibility(SEEN) || element.closest("[hidden]") || element.type === "range" || element.closest(".time-slider, .modebar, .model") || element.disabled === undefined && element.tagName !== "CANVAS" && element.tagName !== "A") continue;
     if (element.matches("input[type=checkbox], input[type=radio], input[type=file]")) continue;
     items.push({ element, text: element.ariaLabel ?? element.textContent ?? element.tagName, box, control: true });
+    const covering = element.matches("canvas") ? null : cover(element, box);
+    if (covering) found.push(`covered: ${name(element, element.ariaLabel ?? element.textContent)} by ${name(covering, covering.textContent)}`);
     if (rect.right > wide + SLACK && !scrolls(element)) found.push(`outside: ${name(element, element.ariaLabel ?? element.textContent)}`);
   }
 
-  const related = (a, b) => a.contains(b) || b.contains(a) || (a.closest("button, a, label, select, [data-baseweb]") && a.closest("button, a, label, select, [data-baseweb]") === b.closest("button, a, label, select, [data-baseweb]"));
-  // The element over which the page scrolls, such as the bar of buttons on a phone; the header counts as the page.
-  function fixed(element) {
-    for (let one = element; one; one = one.parentElement) if (getComputedStyle(one).position === "fixed" && one.getBoundingClientRect().top > 60) return one;
-    return null;
-  }
-  // Whether one stands in a layer above the page, such as a menu, the sidebar of a phone, or a bubble under the pointer.
-  const layer = (element) => fixed(element) ?? element.closest("[data-testid=stPopoverBody], [data-testid=stSidebar], [data-baseweb=popover], [data-baseweb=tooltip], [role=dialog], .map-bubble, .hoverlayer, [data-testid=stToast], .st-key-time_number");
   const seen = new Set();
   items.forEach((one, i) => {
     for (const other of items.slice(i + 1)) {

@@ -193,7 +193,7 @@ export class Model {
     const room = this.root.clientWidth - (opened ? 640 : 250);
     const middle = [...layers].sort((a, b) => Math.abs(a - (layers.length - 1) / 2) - Math.abs(b - (layers.length - 1) / 2) || a - b);
     const wide = () => layers.reduce((sum, layer) => sum + (folded.has(layer) ? WIDTHS.folded + 12 : needed(layer)), 0);
-    if (matchMedia("(max-width: 640px)").matches) return folded;
+    if (this.root.clientWidth <= 610) return folded; // the lanes run downwards, see model.css
     for (const layer of middle) {
       const holds = boxes.some((box) => layerOf(box) === layer && this.open.has(box.name));
       if (wide() > room && chosen[layer] !== false && !holds && layers.length > 1) folded.add(layer);
