@@ -39,6 +39,12 @@ class BoundedCache:
         with self._lock:
             return sum(entry.nbytes for entry in self._entries.values())
 
+    def peek(self, key: Hashable) -> Any:
+        """The value of a key; None if it is not held."""
+        with self._lock:
+            entry = self._entries.get(key)
+        return None if entry is None else entry.value
+
     def get(self, key: Hashable, make: Callable[[], T], nbytes: Callable[[T], int]) -> T:
         """Return the value of a key, made if it is missing; concurrent calls get the same object.
 

@@ -27,7 +27,7 @@ def draw_word_box(run: Watched) -> None:
         st.text_input(
             "Your own word",
             key="own_word",
-            placeholder="your word…" if run.task.corpus.same_length else "your sentence…",
+            placeholder="your word…" if run.task.corpus.same_length else "a sentence…",
             on_change=_typed,
             width="stretch",
             help=f"{input_help(run)} Press Enter.",

@@ -14,7 +14,7 @@ PATIENCE = 60.0
 LOOKED = """() => {
   if (!document.querySelector(".headlight-player .hl-outputs")) return { map: -1 };  // not drawn yet
   const find = (selector) => document.querySelector(`.headlight-player ${selector}`);
-  const number = (text) => Number(/step ([\\d,]+)/.exec(text ?? "step 0")[1].replaceAll(",", ""));
+  const number = (text) => Number(/step ([\\d,]+)/.exec(text ?? "step 0")?.[1].replaceAll(",", "") ?? -1);
   return {
     player: Number(document.querySelector(".headlight-player").dataset.step),
     counter: Number(find(".counter b").textContent.replaceAll(",", "")),

@@ -29,13 +29,15 @@ BESIDE: Part = {
     "xanchor": "right",
     "yref": "container",
     "y": 0.5,
-    "len": 0.7,
+    "len": 0.6,
     "thickness": 8,
     "xpad": 2,
     "title": {"text": ""},
     "tickfont": {"size": 10},
 }
 """Where the legend of a large map stands: at its right, where it lies on no title."""
+_ASIDE = 2 * "\u2002"
+"""Spaces beside a special token."""
 LEANING = -40
 """Angle of column labels that are too wide to be horizontal, in degrees."""
 GAP = 1
@@ -268,9 +270,12 @@ def _column_axis(tokens: Sequence[str], size: int) -> tuple[Part, int]:
         leaning = _token_axis([escaped(token) for token in tokens], size) | {"tickangle": LEANING}
         longest = min(WIDEST, max(_length(token, size) for token in tokens))
         return leaning, 12 + round(longest * math.sin(math.radians(-LEANING)))
-    small = "<span style='font-size:0.7em'>{}</span>"  # may extend beyond its column, but not into a letter
+    # A special token may extend beyond its column: spaces move it outwards, away from the letters.
+    small, last = "<span style='font-size:0.7em'>{}</span>", len(tokens) - 1
+    texts = {0: f"{escaped(tokens[0])}{_ASIDE}", last: f"{_ASIDE}{escaped(tokens[last])}"}
     known = zip(map(escaped, tokens), special, strict=True)
-    return _token_axis([small.format(token) if one else token for token, one in known], size), size + 8
+    labels = [small.format(texts.get(i, token)) if one else token for i, (token, one) in enumerate(known)]
+    return _token_axis(labels, size), size + 8
 
 
 def _length(label: str, size: int) -> int:

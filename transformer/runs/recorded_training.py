@@ -25,6 +25,7 @@ from transformer.training.loop import Report, read_numbers, train
 from transformer.training.state import TrainState
 
 if TYPE_CHECKING:  # it imports torch.distributed
+    from transformer.runs.untrained import Untrained
     from transformer.training.distributed import Distributed
 
 
@@ -47,6 +48,7 @@ class RecordedTraining:
         weights: stores the weights of recorded steps; for a saved run, it already holds the earlier ones.
         every_step: whether to record every step; otherwise only the evaluations are recorded.
         saved: a saved run to continue.
+        begun: the untrained model of these settings and words, which the view and `weights` hold already.
         distributed: set if other processes, led by this one, train the same model.
 
     Raises:
@@ -61,13 +63,14 @@ class RecordedTraining:
         *,
         every_step: bool = True,
         saved: Saved | None = None,
+        begun: Untrained | None = None,
         distributed: Distributed | None = None,
     ) -> None:
         self._published, config = published, published.view.config
         # A saved run keeps its number of threads: another number would change the order of sums.
         self._threads = min(self._view.threads, processors()) or config.threads or 1
         self.use_threads()
-        memory = None
+        memory = None if begun is None else begun.memory
         if saved is None:
             self.state = TrainState.begin(config, distributed)
         else:
@@ -193,10 +196,11 @@ class RecordedTraining:
     def pack(self) -> Training:
         """Copy everything that a file keeps of the training. Call `catch_up` first."""
         arrays, progress = packed(self.state)
-        return arrays, {
-            "progress": progress,
-            "memory": RecordingState(moments=self.recording.moments.state()),
-        }
+        return arrays, {"progress": progress, "memory": self.memory()}
+
+    def memory(self) -> RecordingState:
+        """The state of the recording."""
+        return RecordingState(moments=self.recording.moments.state())
 
     def _read_numbers(self) -> None:
         self._view.metrics.add(self.state.step, read_numbers(self.state), seconds=self._view.seconds)

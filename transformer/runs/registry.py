@@ -150,7 +150,8 @@ class Registry:
     def _build(self, reserved: Reserved, id_: str) -> Run:
         """Build a draft; forget drafts that were not viewed for long, and those beyond the limit."""
         config, words, visitor = reserved
-        run = Run(config, words=words, lease=Lease(self.queue, self.limits), visitor=visitor, id_=id_)
+        lease = Lease(self.queue, self.limits)
+        run = Run(config, words=words, lease=lease, visitor=visitor, id_=id_, shown_first=True)
         with self._lock:
             self._leave_to_disk()
             for other in list(self._drafts.values()):

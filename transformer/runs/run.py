@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
@@ -16,6 +18,7 @@ from transformer.runs.machine import check_machine
 from transformer.runs.queue import Lease
 from transformer.runs.runner import Runner
 from transformer.runs.thread import RunThread
+from transformer.runs.untrained import Untrained, untrained_model
 from transformer.storage.own_data import own_data_of
 from transformer.storage.tokens import new_token
 from transformer.tasks import task_of
@@ -43,6 +46,8 @@ class Run:
         lease: its share of a shared server; by default, the whole server.
         visitor: name of the visitor who owns the run, where visitors are counted.
         id_: its id; by default a new one.
+        shown_first: whether it shows the untrained model of its settings, which all such runs share, until
+            its first command; only then it gets a thread and a model of its own.
         distributed: set where this run leads other processes that train with it; it then refuses commands
             that change what is learned, because those processes would not receive them.
     """
@@ -58,6 +63,7 @@ class Run:
         lease: Lease | None = None,
         visitor: str = "",
         id_: str | None = None,
+        shown_first: bool = False,
         distributed: Distributed | None = None,
     ) -> None:
         self.config = config
@@ -78,6 +84,8 @@ class Run:
         """Its share of the server, and when it was last viewed."""
         self._weights = Weights() if saved is None else saved.weights
         self._published = Publisher(untrained(config, id_ or new_token()) if saved is None else saved.view)
+        self._beginning, self._begun = threading.Lock(), False
+        self._untrained: Untrained | None = None
 
         def build() -> RecordedTraining:
             from transformer.runs.recorded_training import RecordedTraining
@@ -88,6 +96,7 @@ class Run:
                 self._weights,
                 every_step=every_step,
                 saved=saved,
+                begun=self._untrained,
                 distributed=distributed,
             )
 
@@ -98,7 +107,47 @@ class Run:
             self._keep_in(archive, 0 if saved is None else saved.kept)
         self.thread = RunThread(f"run-{self.id[:6]}")
         """The thread that trains it now, or will after the present step; the runs of a race share one."""
-        self.thread.take(self._runner)
+        self._model: Future[Untrained] | None = None
+        if shown_first:
+            self._model = untrained_model(config, self.questions, self.own_data)
+            self._model.add_done_callback(self._show_untrained)
+        else:
+            self._begin()
+
+    def _begin(self) -> None:
+        """Give the run to its thread, which builds its model, unless it has it already."""
+        with self._beginning:
+            if not self._begun:
+                self._begun = True
+                self.thread.take(self._runner)
+
+    def _show_untrained(self, model: Future[Untrained]) -> None:
+        """Show the untrained model of the settings, unless the run has begun and records its own."""
+        with self._beginning:
+            if self._begun:
+                return
+            try:
+                self._untrained = found = model.result()
+            except Exception as error:
+                self._runner.fail(error)
+            else:
+                for one in found.weights.snapshots:
+                    body = found.weights.body(one.step)
+                    self._weights.append({one.step: body}, one.interventions, found.weights.tensors)
+                self._published.publish(
+                    config=found.view.config,
+                    device=found.view.device,
+                    threads=found.view.threads,
+                    parameters=found.view.parameters,
+                    frames=found.view.frames.extended((), self.view.metrics.at),
+                    snapshots=self._weights.snapshots,
+                )
+            self.ready.set()
+
+    def _ask(self, command: Callable[[], None]) -> Future[None]:
+        """Have the run's thread carry out a command between two steps: see `Runner.ask`."""
+        self._begin()
+        return self._runner.ask(command)
 
     # State.
 
@@ -141,15 +190,15 @@ class Run:
     def start(self, *, after: str | None = None) -> Future[None]:
         """Begin training as soon as there is a slot; `after` is the id of the run that it came from."""
         self._published.publish(only_if=IDLE, state=QUEUED, after=after)
-        return self._runner.ask(self._runner.called)
+        return self._ask(self._runner.called)
 
     def pause(self) -> Future[None]:
         """Pause after the current step, or leave the queue; another run may train meanwhile."""
-        return self._runner.ask(self._runner.pause)
+        return self._ask(self._runner.pause)
 
     def resume(self) -> Future[None]:
         """Go on after a pause, as soon as there is a slot."""
-        return self._runner.ask(self._runner.resume)
+        return self._ask(self._runner.resume)
 
     def advance(self, steps: int = 1) -> Future[None]:
         """Take this many steps, then pause; also before the start and during training.
@@ -157,16 +206,16 @@ class Run:
         Raises InputError if `steps` is not a valid number of steps.
         """
         checks.check_steps(steps)
-        return self._runner.ask(lambda: self._runner.advance(steps))
+        return self._ask(lambda: self._runner.advance(steps))
 
     def stop(self) -> Future[None]:
         """End the run after the present step; it can be continued."""
-        return self._runner.ask(self._runner.stop)
+        return self._ask(self._runner.stop)
 
     def set_pace(self, pace: float | None) -> Future[None]:
         """Limit the steps per second to one of `PACES`, or raise InputError. The losses stay the same."""
         checks.check_pace(pace)
-        return self._runner.ask(lambda: self._runner.set_pace(pace))
+        return self._ask(lambda: self._runner.set_pace(pace))
 
     def continue_for(self, steps: int, rate: float) -> Future[None]:
         """Train an ended run for more steps; the learning rate warms up to `rate`, then decays again.
@@ -179,19 +228,21 @@ class Run:
             self.lease.limits.check_steps(self.view.step + steps)
         checks.check_rate(rate)
         checks.check_alive(self.view, "go on", "run_continue")
-        return self._runner.ask(lambda: self._runner.continue_for(steps, rate))
+        return self._ask(lambda: self._runner.continue_for(steps, rate))
 
     def train_in(self, thread: RunThread) -> None:
         """Train in this thread after the present step, in turn with its other runs; no loss changes."""
-        self.thread = thread
-        self._runner.move_to(thread.take)
+        with self._beginning:
+            self.thread = thread
+            if self._begun:
+                self._runner.move_to(thread.take)
 
     # Commands: what changes.
 
     def set_learning_rate(self, rate: float) -> Future[None]:
         """Change the peak rate of the plan from the next step on; an invalid rate raises InputError."""
         checks.check_rate(rate)
-        return self._runner.ask(lambda: self._runner.training.set_learning_rate(rate))
+        return self._ask(lambda: self._runner.training.set_learning_rate(rate))
 
     def intervene(self, interventions: Interventions) -> Future[None]:
         """Apply these interventions from the next step on; they replace the earlier ones.
@@ -201,7 +252,7 @@ class Run:
                 word that this run trains on.
         """
         checks.check_change(self.view, self.task, interventions)
-        return self._runner.ask(lambda: self._runner.training.intervene(interventions))
+        return self._ask(lambda: self._runner.training.intervene(interventions))
 
     def switch_mask(self, mask: str, on: bool) -> Future[None]:
         """Switch the causal or the padding mask from the next step on; other interventions stay.
@@ -215,7 +266,7 @@ class Run:
             return self.view.interventions.with_mask(mask, on, self.config.model.masks)
 
         checks.check_change(self.view, self.task, switched())
-        return self._runner.ask(lambda: self._runner.training.intervene(switched()))  # computed again then
+        return self._ask(lambda: self._runner.training.intervene(switched()))  # computed again then
 
     def add_word(self, text: str) -> str:
         """Track a word that the user adds, in any state: its newest map comes at once, its past soon after.
@@ -228,7 +279,7 @@ class Run:
         """
         question = self.task.question(text)
         checks.check_alive(self.view, "be asked", "probe_words")
-        self._runner.ask(lambda: self._runner.training.recording.add_word(question))
+        self._ask(lambda: self._runner.training.recording.add_word(question))
         return question.text
 
     def drop_word(self, text: str) -> Future[None]:
@@ -246,7 +297,7 @@ class Run:
             if tracked and len(self.questions) > 1:  # may have changed meanwhile
                 self._runner.training.recording.drop_word(tracked[0])
 
-        return self._runner.ask(obey)
+        return self._ask(obey)
 
     def rename(self, name: str) -> Future[None]:
         """Name the run; an empty name removes the name, and its settings distinguish it again.
@@ -258,13 +309,13 @@ class Run:
         name = " ".join(name.split())
         if len(name) > MAX_NAME:
             raise InputError(f"The name has {len(name)} letters; use at most {MAX_NAME}.", "name")
-        return self._runner.ask(lambda: self._published.publish(name=name))
+        return self._ask(lambda: self._published.publish(name=name))
 
     # Saving, and the end.
 
     def keep_in(self, archive: Archive) -> Future[None]:
         """Keep the run in a file from now on."""
-        return self._runner.ask(lambda: self._keep_in(archive))
+        return self._ask(lambda: self._keep_in(archive))
 
     def _keep_in(self, archive: Archive, kept: int = 0) -> None:
         """As `keep_in`, for a file with `kept` transactions before; unless 0, it holds the current view."""
@@ -289,15 +340,24 @@ class Run:
 
     def put_away(self) -> Future[None]:
         """Let go of the model and leave the run as it is; it can be loaded again from its file."""
+        if not self._begun:
+            self.halt()
         return self._runner.ask(self._runner.halt)
 
     def halt(self) -> None:
         """As `put_away`, but right after the current step, because the process ends."""
-        self._runner.halt()
+        with self._beginning:
+            begun, self._begun = self._begun, True
+        if begun:
+            self._runner.halt()
+        elif self._model is not None:
+            self._model.cancel()
+            self._runner.end()
 
     def close(self) -> Future[None]:
         """End the run and let go of its model; the view stays readable."""
-        self.stop()
+        if self._begun:
+            self.stop()
         return self.put_away()
 
     def wait(self, timeout: float | None = None) -> bool:

@@ -24,15 +24,13 @@ from transformer.recording.view import (
 )
 from transformer.runs.machine import give_back_memory
 from transformer.runs.queue import Lease
+from transformer.runs.untrained import BUILDING
 from transformer.storage.log import LOG, note
 
 if TYPE_CHECKING:  # recorded_training imports torch
     from transformer.runs.recorded_training import RecordedTraining
     from transformer.storage.archive import Archive
 
-_BUILDING = threading.Lock()
-"""Held while a run is built. If a class starts at once, runs are built one after the other: many threads that
-build would keep every page waiting."""
 _EVENTS = {TRAINING: "start", FINISHED: "finish", STOPPED: "stop"}
 """States that are logged when they begin; pausing and resuming are not logged."""
 
@@ -57,7 +55,7 @@ class Runner:
         """The event for which the run's thread waits."""
         self.move: Callable[[Runner], None] | None = None
         """Hands the run to another thread, which its thread is to do now."""
-        self.closing = self._over = False
+        self.closing = self._over = self._begun = False
         self._training: RecordedTraining | None = None
         self._published, self._build = published, build
         self._commands: queue.SimpleQueue[tuple[Callable[[], None], Future[None]]] = queue.SimpleQueue()
@@ -172,7 +170,8 @@ class Runner:
 
     def tend(self) -> None:
         """Between steps: build the model, carry out the commands that wait, develop and save."""
-        if not self.ready.is_set():
+        if not self._begun:
+            self._begun = True
             self._begin()
         if self._training is None or self.view.state == FAILED:
             return
@@ -229,9 +228,8 @@ class Runner:
 
     def _begin(self) -> None:
         if self.view.state != FAILED:
-            with _BUILDING:
-                if not self.closing:
-                    self._training = self._build()
+            with BUILDING:
+                self._training = self._build()
         self.ready.set()
 
     @staticmethod

@@ -133,10 +133,11 @@ export class Control {
     this.button.textContent = playing ? "❚❚" : "▶";
     this.button.ariaLabel = playing ? "Stop the film" : "Play the film";
     this.button.disabled = steps.length < 2;
+    const follows = live || (state !== "training" && step === steps.at(-1)); // no step is later
     this.liveButton.ariaPressed = live;
-    this.badge.className = `st-key-time_badge ${live ? (state === "training" ? "live" : "newest") : "review"}`;
+    this.badge.className = `st-key-time_badge ${follows ? (state === "training" ? "live" : "newest") : "review"}`;
     const newest = state === "training" ? "LIVE" : "newest step";
-    this.badge.innerHTML = live ? `${state === "training" ? "● " : ""}${newest}` : `REVIEW <small>back to ${newest}</small>`;
+    this.badge.innerHTML = follows ? `${state === "training" ? "● " : ""}${newest}` : `REVIEW <small>back to ${newest}</small>`;
     this.liveButton.title = live ? "The screen follows the run." : `Follow the run again: it is ${state} at step ${counted(last)}.`;
     this.setMoments(moments);
   }

@@ -78,6 +78,7 @@ function thinned(layout, host, least) {
     if (!ticktext || !tickfont?.size) continue;
     if (least) layout[name].ticktext = ticktext.map((text) => text.replace(/<\/?span[^>]*>/g, ""));
     const every = Math.ceil((ticktext.length * tickfont.size * 1.15) / Math.max(1, room * 0.8));
+    if (layout[name].tickangle && ticktext.length * tickfont.size * 1.5 > room - (layout.margin?.l ?? 0) - (layout.margin?.r ?? 0)) layout[name].tickangle = -90; // closer, without overlap
     if (every > 1 && !layout[name].tickangle) layout[name].ticktext = layout[name].ticktext.map((text, i) => (i % every ? "" : text));
   }
   return layout;

@@ -145,14 +145,14 @@ export class MapView {
     const cell = [Math.min(most[0], RATIO * most[1]), Math.min(most[1], RATIO * most[0])];
     const left = room.left + (width - room.left - room.right - cell[0] * wide) / 2;
     const gap = Math.min(...cell) * devicePixelRatio >= 7 ? Math.round(devicePixelRatio) : 0;
-    this.size = { cell, gap, left, top: room.top, wide, high, type, slanted, least };
+    this.size = { cell, gap, left, top: room.top, wide, high, type, slanted, least, font };
     Object.assign(this.canvas.style, { left: `${left}px`, top: `${room.top}px`, width: `${cell[0] * wide}px`, height: `${cell[1] * high}px` });
     this.writeLabels();
     this.marked = null;
   }
 
   writeLabels() {
-    const { picture: { rows = [], columns = [], layers, heads, tables }, size: { cell: [across, down], left, top, wide, high, type, slanted, least }, labels } = this;
+    const { picture: { rows = [], columns = [], layers, heads, tables }, size: { cell: [across, down], left, top, wide, high, type, slanted, least, font }, labels } = this;
     labels.style.fontSize = `${type}px`;
     const label = (html, side, x, y) => `<span class="${side}" style="left:${x}px;top:${y}px" title="${plain(html)}">${html}</span>`;
     const every = (n, room) => Math.ceil((1.1 * type) / room) || 1;
@@ -167,7 +167,10 @@ export class MapView {
     labels.innerHTML = rows.map((text, i) => (i % nth ? "" : label(text, "row", left - GAP, top + down * (i + 0.5)))).join("")
       + columns.map((text, i) => {
         const special = !slanted && !least && plain(text).startsWith("[") && plain(text).length > SHORT;
-        return slanted && i % mth ? "" : label(special ? `<small>${text}</small>` : text, slanted ? "slanted" : "column", left + across * (i + 0.5), top + down * high + (slanted ? 2 : GAP));
+        // A wide label at the edge grows outwards, away from its neighbour.
+        const outwards = !slanted && widest([text], special ? 0.7 * type : type, font) > across && { 0: " ends", [wide - 1]: " starts" }[i];
+        const x = left + across * (i + ({ " ends": 1, " starts": 0 }[outwards] ?? 0.5));
+        return slanted && i % mth ? "" : label(special ? `<small>${text}</small>` : text, slanted ? "slanted" : `column${outwards || ""}`, x, top + down * high + (slanted ? 2 : GAP));
       }).join("");
     labels.style.setProperty("--rows", `${left - GAP}px`);
   }

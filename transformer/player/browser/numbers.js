@@ -40,7 +40,7 @@ export function drawLens(host, pass, box, writing) {
 export function drawRole(host, roles) {
   host.hidden = !roles;
   if (!roles) return;
-  const names = roles.map((role) => role.replace(/ [\d.]+$/, ""));
+  const names = roles.map((role) => role.replace(/ [\d.]+( at step [\d,]+)?$/, ""));
   const count = (name) => names.filter((one) => one === name).length;
   const [most] = [...new Set(names)].filter((name) => !name.startsWith("no ")).sort((a, b) => count(b) - count(a));
   host.textContent = most ? `${count(most)} of ${names.length} ${most}` : "no clear pattern";

@@ -43,7 +43,7 @@ export class Texts {
     const place = nearest(index.steps, step);
     const loss = index.steps[place] === step ? index.losses[place] : null;
     const known = loss ?? (now?.at === step ? now.loss : null);
-    this.set(".loss b", known === null ? "–" : known.toFixed(3));
+    this.set(".loss", `loss${now && step !== now.step && !live ? ` at step ${counted(step)}` : ""} <b>${known === null ? "–" : known.toFixed(3)}</b>`);
     this.set(".counter b", counted(step));
     this.set(".st-key-words_right", index.texts[segment.right]);
   }
