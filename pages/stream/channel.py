@@ -22,7 +22,7 @@ from transformer.runs.demo import demo_run, opened
 from transformer.runs.registry import REGISTRY
 from transformer.runs.watched import Watched
 
-TICK, SLOWEST, EACH = 0.055, 0.16, 0.004
+TICK, SLOWEST, EACH = 0.036, 0.16, 0.004
 """Seconds between two messages: the base, the most, and what each viewer adds to the base."""
 FOUND_SECONDS = 5.0
 """Seconds until the run is looked up again: it may have left memory, or been replaced."""

@@ -7,7 +7,7 @@ const JUMPS = {
   ArrowLeft: -1, ArrowDown: -1, PageDown: -10, Home: -Infinity,
   ArrowRight: 1, ArrowUp: 1, PageUp: 10, End: Infinity,
 };
-const SPEEDS = { "2/s": 2, "5/s": 5, "10/s": 10, "20/s": 20 };
+const SPEEDS = { "2/s": 2, "5/s": 5, "10/s": 10, "20/s": 20, "60/s": 60 };
 const PASSING = 0.04; // share of the slider after a moment within which the moment is named
 const WHOLE = new Intl.NumberFormat("en-US");
 export const counted = (n) => WHOLE.format(n);

@@ -259,14 +259,14 @@ export class Player {
     if (this.at.step === null || place === steps.length - 1) place = -1;
     this.go(steps[place + 1]);
     const film = (this.playing = Symbol("film")); // another press ends this film, and may start a new one
+    let due = performance.now();
     while (this.playing === film) {
-      const began = performance.now();
       const { steps: known } = this.index;
       place = nearest(known, this.at.step);
       if (this.film) await this.film(known[place]); // a page whose pictures Python makes
       else await this.draw(true);
-      const left = 1000 / this.control.speed - (performance.now() - began);
-      if (left > 0) await new Promise((done) => setTimeout(done, left));
+      due = Math.max(due + 1000 / this.control.speed, performance.now()); // lost time is not made up
+      await new Promise((done) => setTimeout(done, due - performance.now()));
       if (this.playing !== film) return;
       if (place >= this.index.steps.length - 1) break;
       this.at.step = this.index.steps[place + 1];
