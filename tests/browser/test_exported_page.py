@@ -18,6 +18,7 @@ from benchmarks.tools.browser import SIZE
 from tests.browser.conftest import shown
 from tests.browser.watcher import FRAMES, Watcher
 from tests.own import own_run
+from transformer.anatomy.trace import trace
 from transformer.config import ModelConfig, RunConfig, TrainConfig
 from transformer.exports.page import html_page, race_page
 from transformer.figures.race import race_curves, race_look
@@ -40,6 +41,14 @@ CORNER = """(() => {
   return [...canvas.getContext("2d").getImageData(x, y, 1, 1).data];
 })()"""
 """The colour of the cell in row 2 and column 6 of the first map, beside its mark."""
+PLOTLY = """{
+  let library;
+  Object.defineProperty(window, "Plotly", { configurable: true, get: () => library, set: (loaded) => {
+    library = loaded;
+    window.drawnBefore ??= document.querySelector(".st-key-live_map .live-figure").dataset.step ?? "none";
+  } });
+}"""
+"""Notes the step of the map that was drawn before plotly.js was loaded."""
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +155,7 @@ def shared(stays: Reader) -> Iterator[Reader]:
 
 def test_the_page_of_the_shipped_recording_holds_all_of_it_in_one_small_file(shipped, offline, tmp_path):
     content = html_page(shipped, word="playground", site=SITE, head=1)
-    assert len(content.encode()) < 12_000_000
+    assert len(content.encode()) < 5_200_000
     offline.open_run(content, tmp_path / "run.html", 200)
     slider = offline.page.locator(".time-slider")
     assert int(slider.get_attribute("data-frames")) == len(shipped.frames.steps) == 201
@@ -163,6 +172,33 @@ def test_the_page_of_the_shipped_recording_holds_all_of_it_in_one_small_file(shi
         offline.at(step)
         frame = shipped.frames.of_step(step)
         np.testing.assert_allclose(offline.numbers("live_map"), frame.map(number, SITE)[1], atol=EXACT)
+
+
+@pytest.fixture
+def altered(view: RunView, browser: Browser, tmp_path) -> Iterator[Callable[[str], Page]]:
+    """Return a function that opens the page of the run in a browser that a script has altered."""
+    page = browser.new_context().new_page()
+    file = tmp_path / "run.html"
+
+    def open_in(script: str) -> Page:
+        file.write_text(html_page(view, word="banana", site=SITE, head=1), encoding="utf-8")
+        page.add_init_script(script)
+        page.goto(file.as_uri())
+        return page
+
+    yield open_in
+    page.context.close()
+
+
+def test_a_browser_that_cannot_unpack_the_page_says_so(altered):
+    said = altered("delete window.DecompressionStream").get_by_role("alert")
+    expect(said).to_contain_text("This browser cannot draw the page: it has no DecompressionStream. Open it")
+
+
+def test_the_first_map_does_not_wait_for_plotly_js(altered):
+    page = altered(PLOTLY)
+    page.wait_for_selector(".st-key-live_curves .main-svg")
+    assert page.evaluate("drawnBefore") == "8"
 
 
 def test_the_slider_moves_every_panel_and_each_number_matches_the_frame(shared, view):
@@ -290,7 +326,12 @@ def test_the_picture_of_the_model_opens_a_box_with_the_numbers_of_the_step(share
         weights.press("ArrowUp")
         expected = view.frames.of_step(step).map(0, SITE)[0][0, 0]
         said = model.locator(".st-key-model_readout").inner_text()
-        assert float(said.rpartition(": ")[2].removesuffix("%")) / 100 == pytest.approx(expected, abs=1e-3)
+        assert said.rpartition(": ")[2] == f"{expected:.1%}"
+        query = model.locator(f"[data-box='{SITE}'] figure[data-table=query]")
+        query.press("ArrowUp")
+        passed = trace(view.config, view.snapshot_at(step), "banana").attentions[SITE]
+        said = model.locator(".st-key-model_readout").inner_text()
+        assert said.rpartition(": ")[2] == f"{passed.query[0, 0, 0]:.4g}".replace("-", "−")
     expect(model.locator(".st-key-model_mode")).to_be_hidden()  # the change of a step needs its snapshots
 
 

@@ -62,12 +62,6 @@ def viridis(weight):
     return np.array(unlabel_rgb(sample_colorscale("Viridis", [float(weight) ** 0.5])[0]))
 
 
-def test_the_reference_colours_are_viridis_of_the_square_root_of_a_weight():
-    assert viridis(0.0).tolist() == [68, 1, 84]
-    np.testing.assert_allclose(viridis(0.25), [33, 145, 140], atol=3)
-    assert viridis(1.0).tolist() == [253, 231, 37]
-
-
 def test_every_recorded_step_is_a_frame_of_slide_size_and_the_film_loops(view):
     film, frames = decoded(film_gif(view, word="banana", site=CROSS, head=1))
     assert film.format == "GIF"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
 import json
 import re
+import zlib
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -15,23 +14,32 @@ import pytest
 
 from tests.conftest import HELD_OUT
 from tests.player.test_chunks import decoded
+from transformer.anatomy import boxes
+from transformer.anatomy.trace import trace
 from transformer.errors import InputError
 from transformer.exports import page
-from transformer.exports.page import MODULES, html_page
+from transformer.exports.page import html_page
+from transformer.figures.colors import LOOK
 from transformer.player.index import Index
+from transformer.recipes import RECIPES
 from transformer.recording.chunk import BLOCKED, ONE
 from transformer.recording.frames import Frames
+from transformer.runs.run import Run
 
 SITE = "decoder.1.cross"
 
 
 class Elements(HTMLParser):
-    """Every element with its attributes, and the text of the scripts and the heading."""
+    """Every element with its attributes, the packs by name, and the text of other scripts and the heading."""
 
     def __init__(self, text):
         super().__init__()
         self.found, self.scripts, self.texts = [], [], []
         self.feed(text)
+        ids = [attributes.get("id") for tag, attributes in self.found if tag == "script"]
+        assert len(set(ids)) == len(ids)
+        self.packs = dict(zip(ids, self.scripts, strict=True))
+        self.code = self.packs.pop(None)
 
     def handle_starttag(self, tag, attributes):
         self.found.append((tag, dict(attributes)))
@@ -53,32 +61,28 @@ def made(view, word="banana", site=SITE, head=1):
     return html_page(view, word=word, site=site, head=head)
 
 
+def unpacked(pack):
+    """Return the bytes of a pack."""
+    sevens = np.frombuffer(pack.encode("latin-1"), np.uint8) & 127
+    bits = np.unpackbits(sevens).reshape(-1, 8)[:, 1:].ravel()
+    return zlib.decompress(np.packbits(bits[: len(bits) // 8 * 8]))
+
+
 def data_of(text):
-    return json.loads(
-        re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)[1]
-    )
+    return json.loads(unpacked(Elements(text).packs["data"]))
 
 
 def run_data(text):
-    """Return the data of the only run in a page."""
+    """Return the data of the only run in a page, with its chunks by name."""
     (run,) = data_of(text)["runs"]
-    return run
+    packs = Elements(text).packs
+    named = (name for entries in run["index"]["chunks"].values() for *_, name in entries)
+    return run | {"chunks": {name: unpacked(packs[name]) for name in named}}
 
 
 def chunks_of(data):
     """Return the facts and the codes of every chunk, by its name."""
-    return {
-        name: decoded(gzip.decompress(base64.b64decode(packed))) for name, packed in data["chunks"].items()
-    }
-
-
-def modules_of(text):
-    """Return the player's modules by name, as the browser reads them."""
-    found = json.loads(re.search(r'<script type="importmap">(.*?)</script>', text, re.DOTALL)[1])["imports"]
-    return {
-        name: base64.b64decode(address.removeprefix("data:text/javascript;base64,")).decode()
-        for name, address in found.items()
-    }
+    return {name: decoded(content) for name, content in data["chunks"].items()}
 
 
 def test_the_page_refers_to_nothing_outside_itself(recorded):
@@ -92,8 +96,11 @@ def test_the_page_refers_to_nothing_outside_itself(recorded):
     assert policy.startswith("default-src 'none';")
     assert "http" not in policy
     assert "connect-src" not in policy
-    ours = text.replace(page._plotly(), "")
-    for source in (ours.replace("http-equiv", ""), *modules_of(text).values()):
+    packed = "".join(elements.packs.values())
+    assert not set(packed) & set("\0\n\r<")  # a browser would change them, or end the script
+    assert max(packed) <= "\xff"
+    ours = text.replace("http-equiv", "")
+    for source in (ours, *data_of(text)["modules"].values()):
         assert "http:" not in source
         assert "https:" not in source
         assert "@import" not in source
@@ -101,32 +108,24 @@ def test_the_page_refers_to_nothing_outside_itself(recorded):
 
 
 def test_the_page_contains_the_player_of_the_app_and_every_module_that_it_imports(recorded):
-    modules = modules_of(made(recorded))
-    assert set(modules) == {f"headlight/{name}" for name in MODULES}
+    modules = data_of(made(recorded))["modules"]
     asked = {name for source in modules.values() for name in re.findall(r'from "([^"]+)"', source)}
-    assert asked <= set(modules)
-    assert {"headlight/player.js", "headlight/sources.js"} <= set(modules)
+    asked |= set(re.findall(r'import\("([^"]+)"', Elements(made(recorded)).code))
+    assert asked == set(modules)
 
 
 def test_the_page_contains_plotly_js(recorded):
-    assert plotly.offline.get_plotlyjs()[:200] in made(recorded)
+    assert unpacked(Elements(made(recorded)).packs["plotly"]).decode() == plotly.offline.get_plotlyjs()
 
 
-def test_the_page_has_four_scripts_whatever_plotly_js_or_a_text_contains(recorded, monkeypatch):
-    nasty = 'var a = "</script><script>alert(1)</SCRIPT><!-- <script>";'
-    monkeypatch.setattr(plotly.offline, "get_plotlyjs", lambda: nasty)
-    page._plotly.cache_clear()
-    try:
-        moment = replace(recorded.moments[0], text="</script><script>alert(2)</script><!--{{plotly}}")
-        text = made(replace(recorded, moments=(moment,), reason="<i>done</i> & {{data}}"))
-    finally:
-        page._plotly.cache_clear()
-    scripts = Elements(text).scripts
-    assert len(scripts) == 4
-    assert scripts[0] == 'var a = "\\x3c/script>\\x3cscript>alert(1)\\x3c/SCRIPT>\\x3c!-- \\x3cscript>";'
-    assert json.loads(scripts[1])["runs"][0]["index"]["moments"][0]["text"] == moment.text
+def test_the_page_has_the_same_scripts_whatever_a_text_contains(recorded):
+    moment = replace(recorded.moments[0], text="</script><script>alert(2)</script><!--{{packs}}")
+    text = made(replace(recorded, moments=(moment,), reason="<i>done</i> & {{packs}}"))
+    assert data_of(text)["runs"][0]["index"]["moments"][0]["text"] == moment.text
+    assert Elements(text).code == Elements(made(recorded)).code
+    assert list(Elements(text).packs) == list(Elements(made(recorded)).packs)
     assert "<i>" not in text
-    assert "&lt;i&gt;done&lt;/i&gt; &amp; {{data}}" in text
+    assert "&lt;i&gt;done&lt;/i&gt; &amp; {{packs}}" in text
 
 
 def test_the_heading_describes_the_run_without_its_secret_id(recorded):
@@ -174,9 +173,46 @@ def test_a_page_over_its_limit_has_fewer_steps_and_keeps_the_first_the_last_and_
 
 def test_a_page_of_a_few_steps_adds_little_to_plotly_js(recorded):
     text = made(recorded)
-    pictures = sum(map(len, run_data(text)["pictures"]["steps"].values()))
-    assert 0 < pictures <= page.ROOM_OF_PICTURES
-    assert len(text.encode()) - pictures < len(plotly.offline.get_plotlyjs().encode()) + 425_000
+    sizes = {name: len(pack.encode()) for name, pack in Elements(text).packs.items()}
+    steps = run_data(text)["pictures"]["steps"]
+    assert steps == sorted(steps)
+    assert [0, 8] == [steps[0], steps[-1]]
+    assert len(steps) <= page.PASSES
+    passes = sum(sizes[f"pass-{step}"] for step in steps)
+    assert 0 < passes <= page.ROOM_OF_PASSES
+    assert sizes["plotly"] < 1_800_000
+    assert len(text.encode()) - passes - sizes["plotly"] < 140_000
+
+
+@pytest.mark.slow
+def test_the_page_of_a_default_run_of_300_steps_with_its_forward_passes_has_at_most_6_mb():
+    run = Run(RECIPES["default"].small.with_changes(goal=None, steps=300))
+    run.start()
+    assert run.wait(200)
+    text = made(run.view, word="playground")
+    data = run_data(text)
+    assert data["index"]["steps"] == list(run.view.frames.steps)
+    assert len(data["pictures"]["steps"]) == 12
+    assert len(text.encode()) <= 6_000_000
+    run.close()
+
+
+def test_the_numbers_of_a_forward_pass_are_shown_with_the_same_digits_as_in_the_app(recorded):
+    config, snapshot = recorded.config, recorded.snapshots[-1]
+    passed = boxes.packed(trace(config, snapshot, "banana"), snapshot.step, word="banana", **LOOK)
+    line, _, body = unpacked(Elements(made(recorded)).packs[f"pass-{snapshot.step}"]).partition(b"\n")
+    known, _, numbers = passed.partition(b"\n")
+    assert json.loads(line) == json.loads(known)
+    numbers = np.frombuffer(numbers, "<f4")
+    low, high, exponents = np.frombuffer(body, np.uint8).reshape(3, -1)
+    found = (low + 256.0 * high - 10_000) * 10.0 ** exponents.astype(np.int8)
+    tables = [table for box in json.loads(line)["boxes"] for table in box["tables"]]
+    ends = np.cumsum([np.prod(table["shape"]) for table in tables])
+    assert ends[-1] == len(found) == len(numbers)
+    for table, before, after in zip(tables, np.split(numbers, ends), np.split(found, ends), strict=False):
+        shares = table["role"] in ("weights", "probabilities")
+        for form in ("{:.1%}", "{:.0%}") if shares else ("{:.4g}",):
+            assert [form.format(x + 0) for x in after] == [form.format(x + 0) for x in before], table["name"]
 
 
 def test_the_page_opens_with_the_chosen_word_or_else_the_first_at_the_newest_step(recorded):

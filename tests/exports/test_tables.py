@@ -115,15 +115,6 @@ def test_a_word_added_later_has_maps_at_every_step_and_no_output_before_it_was_a
         assert {tracked["output_step"] for tracked in others} == {written}
 
 
-def test_exported_weights_are_those_of_the_run(view):
-    snapshot = view.snapshots[-1]
-    weights = load(weights_file(view.config, snapshot.step, snapshot.weights))
-    assert snapshot.step == 8
-    assert sum(array.size for array in weights.values()) == view.parameters
-    for name, array in snapshot.weights.items():
-        np.testing.assert_array_equal(weights[name], array)
-
-
 def test_safetensors_reads_the_file_of_weights_and_its_metadata():
     data = weights_file(CONFIG, 4, WEIGHTS)
     weights = load(data)

@@ -18,12 +18,16 @@ from transformer.runs.run import Run
 def decoded(data):
     """Return the facts of a chunk and the codes of each site, (N, H, Q, K)."""
     line, _, numbers = data.partition(b"\n")
-    facts, left = json.loads(line), np.frombuffer(numbers, "<u2").astype(np.int64)
+    facts = json.loads(line)
+    low, high = np.frombuffer(numbers, np.uint8).astype(np.int64).reshape(2, -1)
+    left = low + 256 * high
     codes = {}
     for site, shape in facts["sites"].items():
         n = len(facts["steps"]) * int(np.prod(shape))
-        moves, left = left[:n], left[n:]
-        codes[site] = moves.reshape(-1, *shape).cumsum(axis=0) % 65_536
+        moves, left = left[:n].reshape(*shape, -1), left[n:]
+        values = np.where(moves % 2, -(moves + 1) // 2, moves // 2).cumsum(axis=-1)
+        values[:, :, 0] -= values[:, :, 1:].sum(axis=2)
+        codes[site] = np.moveaxis(values % 65_536, -1, 0)
     assert len(left) == 0
     return facts, codes
 

@@ -9,6 +9,7 @@ import pytest
 
 from pages.stream import news, tickets
 from pages.stream.hidden import Hidden
+from tests.player.test_chunks import decoded
 from transformer.axes import sites_of
 from transformer.player.chunks import name_of
 from transformer.runs.registry import REGISTRY
@@ -19,14 +20,7 @@ HIDES = (Hidden(word=WORD, kind=KIND, row=ROW),)
 
 def maps_of(content, row=ROW):
     """Return the codes (N, H, K) of one row for each site, from a chunk as it was sent."""
-    line, body = content.split(b"\n", 1)
-    facts, at, found = json.loads(line), 0, {}
-    for site, shape in facts["sites"].items():
-        n = len(facts["steps"]) * int(np.prod(shape))
-        codes = np.frombuffer(body, "<u2", n, 2 * at).reshape(len(facts["steps"]), *shape)
-        found[site] = np.cumsum(codes, axis=0, dtype=np.uint16)
-        at += n
-    return {site: codes[:, :, row] for site, codes in found.items()}
+    return {site: codes[:, :, row] for site, codes in decoded(content)[1].items()}
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from PIL import Image
 
 from transformer.errors import InputError
 from transformer.exports.fonts import film_problem
-from transformer.exports.frames import Map, film_frames, head_title, map_of, recorded_word, share_of, widest
+from transformer.exports.frames import Map, film_frames, head_title, map_of, share_of, widest
 from transformer.exports.still import (
     INK,
     LOOKS,
@@ -149,7 +149,7 @@ def _facts(view: RunView, frame: Frame, word: str, site: str, head: int) -> str:
     """The role of the head, and the progress of the run."""
     facts = (
         frame.role(site, head),
-        fed_with(frame.axes, recorded_word(frame, word)[1]),
+        fed_with(frame.axes, frame.words[frame.row_of(word)]),
         _right(view, frame),
         "" if frame.loss is None else f"loss {frame.loss:.3f}",
     )

@@ -12,7 +12,7 @@ from transformer.errors import InputError
 from transformer.figures.labels import MapAxes, wrong_predictions
 from transformer.insight.names import short_head_name
 from transformer.player.chunks import axes_of
-from transformer.recording.frame import Array, Frame, RecordedWord
+from transformer.recording.frame import Array, Frame
 from transformer.recording.view import RunView
 
 KIND_NAMES = {
@@ -62,15 +62,9 @@ def _spread(n: int, count: int) -> list[int]:
     return [int(i) for i in np.linspace(0, n - 1, count).round()] if count else []
 
 
-def recorded_word(frame: Frame, word: str) -> tuple[int, RecordedWord]:
-    """Return the index of a tracked word in this frame, and its record."""
-    row = frame.row_of(word)
-    return row, frame.words[row]
-
-
 def widest(frames: Sequence[Frame], word: str) -> Frame:
     """Return the frame where this word has the most target tokens. Without a padding mask, [PAD] counts."""
-    return max(reversed(frames), key=lambda frame: len(recorded_word(frame, word)[1].tgt_tokens))
+    return max(reversed(frames), key=lambda frame: len(frame.words[frame.row_of(word)].tgt_tokens))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,9 +96,9 @@ def map_of(frame: Frame, word: str, site: str, head: int, like: Frame) -> Map:
     step to step.
     """
     sides = frame.axes[site]
-    row, tracked = recorded_word(frame, word)
-    _, other = recorded_word(like, word)
-    axes = axes_of(sides, other)
+    row = frame.row_of(word)
+    tracked = frame.words[row]
+    axes = axes_of(sides, like.words[like.row_of(word)])
     shape = axes.shape
     if not tracked.forced:
         own = axes_of(sides, tracked)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
 import html
 import json
 import re
+import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
+from math import prod
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from transformer.errors import InputError
 from transformer.exports.frames import head_title, share_of
@@ -25,33 +27,13 @@ from transformer.recording.view import RunView
 
 _HERE = Path(__file__).parent
 _PLAYER = _HERE.parent / "player" / "browser"
-MODULES = (
-    "player.js",
-    "control.js",
-    "stepbox.js",
-    "texts.js",
-    "pictures.js",
-    "maps.js",
-    "painter.js",
-    "drawing.js",
-    "chunks.js",
-    "sources.js",
-    "map.js",
-    "model.js",
-    "numbers.js",
-    "lines.js",
-    "element.js",
-    "pair.js",
-    "race.js",
-    "picture.js",
-)
 ROOM = 7_400_000
-"""Most bytes of maps in a page, before compression: with plotly.js, the page is below 12 MB. A longer run
-is shown with fewer steps."""
-PICTURES, ROOM_OF_PICTURES = 12, 2_500_000
+"""Most bytes of maps in a page, before compression. A run of 300 steps has fewer; a longer one is shown with
+fewer steps."""
+PASSES, ROOM_OF_PASSES = 12, 1_250_000
 """Most steps whose whole forward pass a page holds, and most characters that these take."""
-TOGETHER = 64
-"""Most steps in one chunk: longer chunks compress better."""
+INTEGERS = 50_000
+"""The ids of tokens are below it: integers from 0 to it stay as they are."""
 
 
 def html_page(view: RunView, *, word: str, site: str, head: int) -> str:
@@ -69,8 +51,10 @@ def html_page(view: RunView, *, word: str, site: str, head: int) -> str:
         raise InputError("Nothing has been recorded yet; wait until the untrained model is shown.")
     head_title(view.frame, site, head)  # refuses a head that does not exist
     shown = fitting(view)
+    passed = passes(view, word)
+    pictures = {"word": word, "steps": sorted(passed)} if passed else None
     data = {
-        "runs": [_carried(shown) | {"pictures": pictures(view, word)}],
+        "runs": [{"index": Index(shown.config).whole(shown), "pictures": pictures}],
         "first": {
             "word": word if word in shown.frames.words else shown.frames.words[0],
             "kind": view.frame.axes[site].kind,
@@ -83,7 +67,8 @@ def html_page(view: RunView, *, word: str, site: str, head: int) -> str:
     }
     task = view.config.train.task
     title = view.own.name if view.own else f"{examples_of(task)}, {task}, {view.seeded}"
-    return _page(data, title, f"{_facts(view)} · {share_of(view, shown.frames)}", view.reason)
+    packs = _chunks(shown) | {f"pass-{step}": made for step, made in passed.items()}
+    return _page(data, packs, title, f"{_facts(view)} · {share_of(view, shown.frames)}", view.reason)
 
 
 def race_page(views: Sequence[RunView], race: dict[str, Any], first: dict[str, Any]) -> str:
@@ -100,29 +85,32 @@ def race_page(views: Sequence[RunView], race: dict[str, Any], first: dict[str, A
         raise InputError("Nothing has been recorded yet; wait until the untrained models are shown.")
     shown = [fitting(view, len(views)) for view in views]
     data = {
-        "runs": [_carried(one) for one in shown],
+        "runs": [{"index": Index(one.config).whole(one)} for one in shown],
         "first": first,
         "race": race,
         "fileName": f"headlight-race-{views[0].stem}",
     }
     facts = " | ".join(f"{name}: {_facts(view)}" for name, view in zip(race["names"], views, strict=True))
     title = ", ".join(filter(None, (f"{race['names'][0]} against {race['names'][1]}", views[0].seeded)))
-    return _page(data, title, facts)
+    return _page(data, {name: pack for one in shown for name, pack in _chunks(one).items()}, title, facts)
 
 
-def _carried(shown: RunView) -> dict[str, Any]:
-    """The data of one run in a page: its index, and its chunks as text."""
-    return {
-        "index": Index(shown.config).whole(shown),
-        "chunks": {
-            name_of(chunk): base64.b64encode(gzip.compress(encoded(chunk), 9)).decode()
-            for text in shown.frames.words
-            for chunk in shown.frames.chunks_of(text)
-        },
-    }
+def _chunks(shown: RunView) -> dict[str, str]:
+    """The packed chunks of a run, by name."""
+    chunks = (chunk for word in shown.frames.words for chunk in shown.frames.chunks_of(word))
+    return {name_of(chunk): packed(encoded(chunk)) for chunk in chunks}
 
 
-def _page(data: dict[str, Any], title: str, facts: str, reason: str = "") -> str:
+def packed(content: bytes) -> str:
+    """Compress, and write 7 bits in each letter. A page would not keep some letters; they are 128 later."""
+    bits = np.unpackbits(np.frombuffer(zlib.compress(content, 9), np.uint8))
+    sevens = np.packbits(np.pad(bits, (0, -len(bits) % 7)).reshape(-1, 7), axis=1) >> 1
+    return sevens.tobytes().decode("ascii").translate({code: code + 128 for code in b"\0\n\r<"})
+
+
+def _page(data: dict[str, Any], packs: dict[str, str], title: str, facts: str, reason: str = "") -> str:
+    content = json.dumps({"modules": modules(), **data}, allow_nan=False, separators=(",", ":")).encode()
+    packs = {"data": packed(content), **packs, "plotly": _plotly()}
     return _filled(
         (_HERE / "page.html").read_text(encoding="utf-8"),
         {
@@ -134,9 +122,9 @@ def _page(data: dict[str, Any], title: str, facts: str, reason: str = "") -> str
                 (_PLAYER / f"{name}.css").read_text(encoding="utf-8") for name in ("look", "player", "model")
             ),
             "player": (_PLAYER / "player.html").read_text(encoding="utf-8"),
-            "modules": modules(),
-            "plotly": _plotly(),
-            "data": _as_script_data(data),
+            "packs": "\n".join(
+                f'<script type="text/plain" id="{name}">{pack}</script>' for name, pack in packs.items()
+            ),
         },
     )
 
@@ -149,50 +137,72 @@ def fitting(view: RunView, parts: int = 1) -> RunView:
     """
     frames = view.frames.thinned({moment.step for moment in view.moments}, ROOM // parts)
     records = [one for one in frames.records if not isinstance(one, Chunk)]
-    chunks = [chunk for word in frames.words for chunk in together(frames.chunks_of(word), TOGETHER)]
+    chunks = [chunk for word in frames.words for chunk in together(frames.chunks_of(word))]
     whole = Frames([*chunks, *records], numbers=view.metrics.at, aim=frames[-1].aim)
     return replace(view, id="", frames=whole)  # no id: anyone with the id can watch the run
 
 
-def pictures(view: RunView, word: str) -> dict[str, Any] | None:
+def passes(view: RunView, word: str) -> dict[int, str]:
     """The forward passes of a word at some steps: the last, the first, near moments, and evenly spaced ones.
 
     Returns:
-        The word, and by step the compressed result of `boxes.packed` as text; None if there is no room, or
-        the word cannot be asked.
+        By step the packed result of `rounded`; empty if there is no room, or the word cannot be asked.
     """
-    from transformer.anatomy.boxes import packed  # imports torch
+    from transformer.anatomy import boxes  # imports torch
     from transformer.anatomy.trace import trace
 
     known = {one.step: one for one in view.snapshots}
     steps = sorted(known)
-    near = [moment.step for moment in view.moments] + [view.step * i // PICTURES for i in range(PICTURES)]
+    near = [moment.step for moment in view.moments] + [view.step * i // PASSES for i in range(PASSES)]
     wanted = dict.fromkeys([*steps[-1:], *steps[:1], *(nearest_step(steps, step) for step in near)])
     found: dict[int, str] = {}
     size = 0
     for step in (step for step in wanted if step is not None):
         try:
-            passed = packed(trace(view.config, known[step], word), step, word=word, **LOOK)
+            passed = boxes.packed(trace(view.config, known[step], word), step, word=word, **LOOK)
         except InputError:  # weights thinned meanwhile, or a word that cannot be asked
             continue
-        made = base64.b64encode(gzip.compress(passed, 9)).decode()
+        made = packed(rounded(passed))
         size += len(made)
-        if len(found) == PICTURES or size > ROOM_OF_PICTURES:
+        if len(found) == PASSES or size > ROOM_OF_PASSES:
             break
         found[step] = made
-    return {"word": word, "steps": found} if found else None
+    return found
 
 
-def modules() -> str:
-    """The player's modules as an import map of data: URLs."""
-    found = {}
-    for name in MODULES:
+def rounded(passed: bytes) -> bytes:
+    """A result of `boxes.packed` whose numbers have only the four digits that a page shows.
+
+    Returns:
+        A line of JSON, then the numbers, integers times powers of 10: the low bytes of all integers plus
+        10,000, their high bytes, and the exponents.
+    """
+    line, _, body = passed.partition(b"\n")
+    numbers = np.frombuffer(body, "<f4").astype(np.float64)
+    tables = [table for box in json.loads(line)["boxes"] for table in box["tables"]]
+    shares = np.repeat(
+        [table["role"] in ("weights", "probabilities") for table in tables],
+        [prod(table["shape"]) for table in tables],
+    )
+    whole = (numbers == np.floor(numbers)) & (numbers >= 0) & (numbers <= INTEGERS)
+    exponents = np.where(whole, 0, np.floor(np.log10(np.abs(np.where(whole, 1, numbers)))) - 3)
+    scaled = np.abs(numbers * 10.0**-exponents)
+    below = np.floor(scaled)
+    # Pages round shares once more, to fewer digits: a share that is no multiple of 5 must not become one.
+    integers = np.where(shares, below + ((below % 5 == 0) & (below < scaled)), np.floor(scaled + 0.5))
+    codes = (10_000 + np.copysign(integers, numbers)).astype("<u2")
+    planes = codes.view(np.uint8).reshape(-1, 2).T.tobytes()
+    return line + b"\n" + planes + exponents.astype(np.int8).tobytes()
+
+
+def modules() -> dict[str, str]:
+    """The source of each module that a page imports, by the name under which others import it there."""
+    found: dict[str, str] = {}
+    for name in (wanted := ["race.js", "sources.js"]):  # grows
         source = (_PLAYER / name).read_text(encoding="utf-8")
-        source = re.sub(r'from "\./([a-z]+\.js)"', r'from "headlight/\1"', source)
-        found[f"headlight/{name}"] = (
-            f"data:text/javascript;base64,{base64.b64encode(source.encode()).decode()}"
-        )
-    return json.dumps({"imports": found})
+        wanted += sorted({*re.findall(r'from "\./([a-z]+\.js)"', source)} - {*wanted})
+        found[f"headlight/{name}"] = re.sub(r'from "\./', 'from "headlight/', source)
+    return found
 
 
 def _facts(view: RunView) -> str:
@@ -225,17 +235,9 @@ def _filled(template: str, values: dict[str, str]) -> str:
     return re.sub(r"\{\{(\w+)\}\}", lambda match: values[match[1]], template)
 
 
-def _as_script_data(data: dict[str, Any]) -> str:
-    """JSON that can stand inside a script element, whatever words it holds."""
-    return json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":")).replace(
-        "<", "\\u003c"
-    )
-
-
 @lru_cache(maxsize=1)
 def _plotly() -> str:
-    """The plotly.js of the installed package, safe inside a script element."""
+    """The packed plotly.js of the installed package."""
     from plotly.offline import get_plotlyjs
 
-    source: str = get_plotlyjs()
-    return re.sub(r"<(?=/script|!--|script)", r"\\x3c", source, flags=re.IGNORECASE)
+    return packed(get_plotlyjs().encode())

@@ -1,4 +1,4 @@
-"""Encoding of a chunk for the browser: a line of JSON, then its maps as differences between steps."""
+"""Encoding of a chunk for the browser: a line of JSON, then its maps in numbers that compress well."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from transformer.interventions import Interventions
 from transformer.recording.chunk import Chunk
 from transformer.recording.frame import Word, fed_with
 
+ENCODING = 2
+"""Version of `encoded`: a part of a chunk's name, since browsers cache chunks for ever."""
 MAX_HEADING_LETTERS = 28
 """Maximum number of letters of the word in a heading."""
 
@@ -32,8 +34,10 @@ def encoded(chunk: Chunk, places: Sequence[int] | None = None) -> bytes:
         places: indices of these steps; by default all.
 
     Returns:
-        A line of JSON, then the codes of each site in turn, (N, H, Q, K) uint16, little-endian. The first
-        step has the codes themselves, each later step its differences from the step before, modulo 65,536.
+        A line of JSON, then (H, Q, K, N) numbers of 16 bits for each site in turn: all low bytes, then all
+        high bytes. They are codes modulo 65,536, changed in three ways: the first cell of each row holds the
+        sum of its row; each step after the first its difference from the step before; and n >= 0 is written
+        as 2n, n < 0 as -2n - 1.
     """
     chosen = list(range(len(chunk.steps)) if places is None else places)
     writing = next((site for site, axes in chunk.axes.items() if axes.writes), "")
@@ -50,10 +54,14 @@ def encoded(chunk: Chunk, places: Sequence[int] | None = None) -> bytes:
     }
     parts = []
     for codes in chunk.maps.values():
-        moving = codes[chosen].astype("<u2")
-        moving[1:] -= moving[:-1].copy()  # modulo 65,536
-        parts.append(moving.tobytes())
-    return json.dumps(facts, separators=(",", ":")).encode() + b"\n" + b"".join(parts)
+        cells = np.moveaxis(codes[chosen], 0, -1).astype("<u2", order="C")
+        cells[:, :, 0] = cells.sum(axis=2, dtype="<u2")  # nearly the same at every step
+        parts.append(cells.reshape(-1, len(chosen)))
+    numbers = np.concatenate(parts)
+    numbers[:, 1:] -= numbers[:, :-1].copy()
+    signed = numbers.view("<i2")
+    planes = ((signed << 1) ^ (signed >> 15)).view(np.uint8).reshape(-1, 2).T
+    return json.dumps(facts, separators=(",", ":")).encode() + b"\n" + planes.tobytes()
 
 
 def name_of(chunk: Chunk) -> str:
@@ -69,7 +77,7 @@ def look_name(chunk: Chunk) -> str:
 def _names(chunk: Chunk) -> tuple[str, str]:
     if (known := _NAMES.get(chunk)) is None:
         content, look = hashlib.sha256(), look_of(chunk)[0]
-        facts = look, chunk.word.text, chunk.steps, chunk.vocabulary
+        facts = ENCODING, look, chunk.word.text, chunk.steps, chunk.vocabulary
         content.update(json.dumps(facts).encode())
         for codes in (chunk.predicted, *chunk.maps.values()):
             content.update(np.ascontiguousarray(codes).data)

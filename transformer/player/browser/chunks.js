@@ -9,19 +9,24 @@ export function parted(bytes) {
   return [JSON.parse(new TextDecoder().decode(bytes.subarray(0, end))), bytes.slice(end + 1).buffer];
 }
 
-// Decode a line of JSON, followed by (N, H, Q, K) codes of each site: differences from step to step after the first.
+// Decode a line of JSON, followed by the packed (H, Q, K, N) codes of each site.
 export function decoded(bytes) {
   const [chunk, body] = parted(bytes);
-  const numbers = new Uint16Array(body);
-  const n = chunk.steps.length;
+  const [packed, n] = [new Uint8Array(body), chunk.steps.length];
+  const numbers = new Uint16Array(packed.length / 2); // sums and differences are modulo 65,536
+  for (let i = 0; i < numbers.length; i += 1) {
+    const move = packed[i] | (packed[numbers.length + i] << 8);
+    numbers[i] = ((move >> 1) ^ -(move & 1)) + (i % n ? numbers[i - 1] : 0);
+  }
   let at = 0;
   chunk.codes = {};
-  for (const [site, shape] of Object.entries(chunk.sites)) {
-    const size = shape.reduce((a, b) => a * b);
-    const codes = numbers.subarray(at, at + n * size);
-    for (let i = size; i < codes.length; i += 1) codes[i] += codes[i - size]; // modulo 65,536
+  for (const [site, [heads, rows, columns]] of Object.entries(chunk.sites)) {
+    const row = columns * n;
+    const codes = numbers.subarray(at, (at += heads * rows * row));
+    for (let from = 0; from < codes.length; from += row) {
+      for (let i = n; i < row; i += 1) codes[from + (i % n)] -= codes[from + i];
+    }
     chunk.codes[site] = codes;
-    at += n * size;
   }
   return chunk;
 }
@@ -42,8 +47,8 @@ export class Maps {
 
   // The weight of a cell; null if it is blocked.
   cell(site, head, row, column) {
-    const [heads, rows, columns] = this.chunk.sites[site];
-    const code = this.chunk.codes[site][((this.place * heads + head) * rows + row) * columns + column];
+    const [, rows, columns] = this.chunk.sites[site];
+    const code = this.chunk.codes[site][((head * rows + row) * columns + column) * this.chunk.steps.length + this.place];
     return code === BLOCKED ? null : code / ONE;
   }
 

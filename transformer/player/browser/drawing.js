@@ -3,15 +3,16 @@
 
 let library; // promise of the Plotly library
 
-export function loadPlotly(address) {
-  library ??= new Promise((resolve, reject) => {
+// source: the address of the library, or a function that returns a promise of it
+export function loadPlotly(source) {
+  library ??= typeof source === "function" ? source() : new Promise((resolve, reject) => {
     if (window.Plotly) return resolve(window.Plotly);
     const script = document.createElement("script");
-    script.src = address;
+    script.src = source;
     script.onload = () => resolve(window.Plotly);
     script.onerror = () => {
       library = null; // the next picture retries
-      reject(new Error(`${address} could not be loaded`));
+      reject(new Error(`${source} could not be loaded`));
     };
     document.head.appendChild(script);
   });

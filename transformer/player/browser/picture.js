@@ -4,9 +4,10 @@
 import { parted } from "./chunks.js";
 import { paint } from "./painter.js";
 
-export function unpacked(bytes) {
+// numbersOf: returns the numbers after the line of JSON
+export function unpacked(bytes, numbersOf = (body) => new Float32Array(body)) {
   const [pass, body] = parted(bytes);
-  const numbers = new Float32Array(body);
+  const numbers = numbersOf(body);
   let at = 0;
   pass.boxes.forEach((box, order) => {
     Object.assign(box, { order, of: {} });
@@ -21,6 +22,12 @@ export function unpacked(bytes) {
   });
   pass.of = Object.fromEntries(pass.boxes.map((box) => [box.name, box]));
   return pass;
+}
+
+// Decimals of an exported page (`rounded` in transformer/exports/page.py).
+export function rounded(body) {
+  const [bytes, exponents, n] = [new Uint8Array(body), new Int8Array(body, (2 * body.byteLength) / 3), body.byteLength / 3];
+  return Float32Array.from(exponents, (exponent, i) => ((bytes[i] | (bytes[n + i] << 8)) - 10_000) * 10 ** exponent);
 }
 
 export const cellOf = (table, head, row, column) => (

@@ -1,7 +1,7 @@
 // Sources of chunks: a server, with news over a socket, or the page itself.
 
 import { Maps, decoded, nearest, upTo } from "./chunks.js";
-import { unpacked, unpackedChange } from "./picture.js";
+import { rounded, unpacked, unpackedChange } from "./picture.js";
 
 const AGAIN = 1000; // ms until a failed request is repeated
 
@@ -59,36 +59,24 @@ class Source {
   }
 }
 
-// Unpack bytes that were compressed and written as text.
-async function decompressed(text) {
-  const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Uint8Array(await new Response(stream).arrayBuffer());
-}
-
 // The recording inside an exported page.
 export class Embedded extends Source {
-  // pictures: {word, steps: {step: a packed forward pass}}
-  constructor(index, chunks, pictures) {
+  // load: returns a promise of the bytes of this name; pictures: {word, steps} of the forward passes
+  constructor(index, load, pictures) {
     super();
-    Object.assign(this, { index, packed: chunks, pictures, passes: {} });
+    Object.assign(this, { index, load, pictures, passes: {} });
   }
 
   async begin(changed) {
     changed({});
   }
 
-  load(name) {
-    return decompressed(this.packed[name]);
-  }
-
   // The forward pass of the nearest step among those that the page contains.
   async picture(word, step) {
     const { word: only, steps } = this.pictures;
     if (word !== only) throw new Error(`This page holds the numbers of “${only}” alone; choose that word.`);
-    const known = Object.keys(steps).map(Number);
-    const at = known[nearest(known, step)];
-    return (this.passes[at] ??= decompressed(steps[at]).then(unpacked));
+    const at = steps[nearest(steps, step)];
+    return (this.passes[at] ??= this.load(`pass-${at}`).then((bytes) => unpacked(bytes, rounded)));
   }
 
   say() {}
