@@ -59,7 +59,6 @@ def test_the_fact_run_holds_the_configuration_and_the_final_state(archived):
     run, path = archived
     facts, view = facts_of(path), run.view
     assert RunConfig.from_json(json.dumps(facts.pop("config"))) == view.config
-    assert facts.pop("kept") > 0
     assert facts == {
         "id": run.id,
         "state": "finished",

@@ -93,7 +93,8 @@ class Archive:
         task: Task | None,
         weights: Weights,
         words: Callable[[], tuple[str, ...]],
-        kept: int = 0,
+        *,
+        whole: bool = False,
     ) -> None:
         """Start the archive's thread; from then on `hand` can be called.
 
@@ -102,11 +103,10 @@ class Archive:
             task: the task; None for an own model.
             weights: the weights of the run's steps; they are kept here from now on.
             words: returns the tracked words.
-            kept: number of transactions of a saved run so far; the file then holds this very view. 0 writes
-                everything again.
+            whole: whether the file holds this very view already; otherwise everything is written.
         """
         self._words, self._weights = words, weights
-        self._mirror = Mirror(task, weights, owner=self._owner, saved=run if kept else None, kept=kept)
+        self._mirror = Mirror(task, weights, owner=self._owner, saved=run if whole else None)
         weights.stored = stored_weights(self.path)
         if run.config.train.tensorboard and task is not None:
             self._board = Board(self.path.with_suffix(".tensorboard"))

@@ -49,6 +49,8 @@ SCHEMA = {sql.split("(")[0].split()[-1].encode(): sql.encode() for sql in TABLES
 PRAGMAS = ("trusted_schema = OFF", "cell_size_check = ON")
 WAITING_SECONDS = 5.0
 """Longest wait for another connection to the same file."""
+READING_SECONDS = 20.0
+"""Longest processor time of one look: pages that name each other again and again have no end."""
 SILENT_SECONDS = 15.0
 """Seconds without a write after which a process that cannot be looked up counts as gone."""
 NOW = (
@@ -145,6 +147,8 @@ def reading(path: Path, *, strange: bool = False) -> Iterator[sqlite3.Connection
         uri = f"{path.absolute().as_uri()}?{query}"
         database = sqlite3.connect(uri, uri=True, timeout=WAITING_SECONDS, isolation_level=None)
         try:
+            end = time.thread_time() + READING_SECONDS
+            database.set_progress_handler(lambda: time.thread_time() > end, 1_000_000)
             if strange:
                 database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max(100_000, path.stat().st_size))
             database.text_factory = bytes
