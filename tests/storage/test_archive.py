@@ -206,8 +206,8 @@ def full(monkeypatch):
     """Fill the disk, or empty it again: SQLite's own limit stands for that of the disk."""
     opened, database = [], Store._claim
 
-    def claim(store):
-        database(store)
+    def claim(store, **named):
+        database(store, **named)
         opened.append(store._database)
 
     monkeypatch.setattr(Store, "_claim", claim)

@@ -163,7 +163,7 @@ def forge(database, chance):
     elif found is not None:
         value = found[0]
         if how == "forged":
-            with suppress(ValueError, TypeError, AttributeError):  # the user's pairs, or forged before
+            with suppress(ValueError, TypeError, AttributeError, RecursionError):  # forged before, or no JSON
                 value = forged(value, table, chance)
         row = chance.choice(rows) if how == "exchanged" else row
         database.execute(f"UPDATE {table} SET {body} = ? WHERE rowid = ?", (value, row))

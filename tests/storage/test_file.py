@@ -155,7 +155,6 @@ def written(path, *statements):
         (["UPDATE step SET numbers = x'00' WHERE step = 2"], "not those that were written"),
         (["UPDATE step SET step = 1000 WHERE step = 8"], "not those of a step of this run"),
         (["DELETE FROM step WHERE step = 2"], "the numbers of the step before step 3 are missing"),
-        (["UPDATE map SET first = first + 1"], "a chunk has another place"),
     ],
 )
 @pytest.mark.parametrize("strange", [False, True])

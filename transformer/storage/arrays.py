@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Mapping
 from math import prod
 
+import msgspec
 import numpy as np
 
 from transformer.recording.frame import Array
@@ -17,11 +18,12 @@ _UNREADABLE = (LookupError, ValueError, TypeError, AttributeError, MemoryError, 
 """Errors that reading unknown bytes can raise; for example, NumPy lacks some safetensors dtypes."""
 
 
-def as_bytes(arrays: Mapping[str, Array], facts: str) -> bytes:
-    """Encode arrays, and their facts as text."""
+def as_bytes(arrays: Mapping[str, Array], facts: Mapping[str, object]) -> bytes:
+    """Encode arrays, and their facts as JSON."""
     from safetensors.numpy import save  # not imported before the first page is shown
 
-    return save({name: np.asarray(a, order="C") for name, a in arrays.items()}, {_FACTS: facts})
+    said = msgspec.json.encode(facts).decode()
+    return save({name: np.asarray(a, order="C") for name, a in arrays.items()}, {_FACTS: said})
 
 
 def read_arrays(data: bytes) -> dict[str, Array]:

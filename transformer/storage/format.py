@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # its tokenizers need a package that watching an own model do
 
 SNAPSHOTS = "snapshots"
 Training = tuple[Mapping[str, Array], Mapping[str, object]]
-"""Arrays and facts of a training, as the run's thread packs them; facts are encoded as JSON."""
+"""Arrays and facts of a training, as the run's thread packs them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,7 +201,7 @@ class Mirror:
                 )
                 stored = self._thin(database, self._stored | waiting.keys())
                 if training is not None:
-                    data = training if isinstance(training, bytes) else _packed(training)
+                    data = training if isinstance(training, bytes) else as_bytes(*training)
                     database.execute("INSERT OR REPLACE INTO training VALUES (1, ?, ?)", (view.step, data))
             self._weights.note_stored(waiting)
             self._begun, self._rows = True, n_rows
@@ -226,7 +226,7 @@ class Mirror:
 
             put(database, "src_tokenizer", self._task.src_tokenizer.to_json().encode())
             put(database, "tgt_tokenizer", self._task.tgt_tokenizer.to_json().encode())
-            write_own_data(view.config.train, lambda name, text: put(database, name, text.encode()))
+            write_own_data(database, view.config.train)
 
     def _write_measured(self, database: sqlite3.Connection, measured: Mapping[int, Measured]) -> None:
         before = self._measured
@@ -261,11 +261,6 @@ def by_place(frames: Frames) -> dict[tuple[int, int], Chunk]:
     }
 
 
-def _packed(training: Training) -> bytes:
-    arrays, facts = training
-    return as_bytes(arrays, msgspec.json.encode(facts).decode())
-
-
 def write_run(
     path: Path,
     view: RunView,
@@ -288,6 +283,9 @@ def write_run(
     store = Store(path, new=True)
     try:
         Mirror(task, weights, owner=owner).write(store, view, words, training)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
     finally:
         store.close()
 

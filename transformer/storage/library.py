@@ -23,7 +23,6 @@ from transformer.storage.file import (
     Store,
     beside,
     is_held,
-    path_of,
     raw_fact,
     reading,
     stamp_of,
@@ -46,8 +45,6 @@ LOOK_SECONDS = 1.0
 """Minimum seconds between two searches of named folders, however many unknown ids are requested."""
 ROOM = 200_000_000
 """Bytes of disk that an opened file must leave free for the runs that train."""
-OPENING, OPENING_SECONDS = ".opening-", 3600.0
-"""Prefix of the folder in which a file is checked, and seconds after which this has surely ended."""
 FEW = (16, 4, 0)
 """To make room, a run keeps the weights of this many evenly chosen steps, and of the first, the last and the
 moments; if that does not suffice, the next lower number applies."""
@@ -169,17 +166,16 @@ class Library:
         id_ = new_token()
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._clear()
             if shutil.disk_usage(self.folder).free < ROOM + 3 * len(data):
                 raise InputError("The disk of this server is nearly full; no run can be opened.", FIELD)
-            with TemporaryDirectory(prefix=OPENING, dir=self.folder) as opening:
-                strange, ours = Path(opening) / "file", Path(opening) / "run"
+            with TemporaryDirectory(prefix="headlight-") as folder:
+                strange = Path(folder) / "file"
                 strange.write_bytes(data)
                 try:
                     saved = read_run(strange, strange=True, training=True)
                     check(saved)
                     write_run(
-                        path_of(ours),
+                        self._path(id_),
                         _settled(saved, id_, processors),
                         saved.words,
                         task=None if saved.view.own else task_of(saved.view.config),
@@ -189,20 +185,11 @@ class Library:
                     )
                 except InputError as error:
                     raise InputError(str(error).replace(str(strange), "This file"), FIELD) from error
-                path_of(ours).rename(self._path(id_))
         except (OSError, sqlite3.Error) as error:
             raise InputError(
                 f"The run cannot be written to this server's disk ({why(error)}).", FIELD
             ) from error
         return id_
-
-    def _clear(self) -> None:
-        """Remove the folders left by a server that was killed while opening a file."""
-        assert self.folder is not None
-        for left in self.folder.glob(f"{OPENING}*"):
-            with suppress(FileNotFoundError):  # another thread has just removed it
-                if time.time() - left.stat().st_mtime > OPENING_SECONDS:
-                    shutil.rmtree(left, ignore_errors=True)
 
     # The limit of the disk.
 

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from transformer.axes import is_own
+from transformer.axes import is_own, reading_sites
 from transformer.errors import InputError
-from transformer.insight.scores import FOCUS
+from transformer.insight.scores import FOCUS, ROLES
 from transformer.recording.chunk import Chunk, facts_of
+from transformer.recording.frame import Measurement
 from transformer.recording.frames import BESIDE, MEMORY_LIMIT, Frames, Recorded
 from transformer.recording.metrics import Metrics
 from transformer.recording.view import ENDED, FAILED, MAX_WORDS, PAUSED, RunFacts, RunView
 from transformer.recording.weights import Weights
 from transformer.storage.arrays import read_facts, read_weights
-from transformer.storage.file import blob, fact, raw_fact, reading
+from transformer.storage.file import blob, fact, reading
 from transformer.storage.format import (
     SNAPSHOTS,
     RunFile,
@@ -78,8 +79,7 @@ class Reader:
         self._weights = Weights(stored_weights(path))
         self._parts: dict[Place, tuple[Recorded, ...]] = {}  # empty where it is damaged
         self._frames: Frames | None = None
-        self._metrics: Metrics | None = None
-        self._held: OwnData | None = None
+        self._metrics, self._held = Metrics(), OwnData()
         self._id = ""
 
     def read(self) -> Saved:
@@ -91,20 +91,17 @@ class Reader:
             run = run_fact(database)
             if self._strange:
                 _refuse_too_much(database, run)
-            if self._id not in ("", run.id):
-                raise InputError(f"{self.path} holds another run now.")
-            if self._held is None:
-                self._held = OwnData()
-                if run.own is None:
-                    self._held = saved_data(lambda name: raw_fact(database, name), run.config)
-            if self._metrics is None:
+            if not self._id:
                 self._metrics = Metrics(run.own.curves if run.own else ())
+                self._held = OwnData() if run.own else saved_data(database, run.config.train)
+                self._id = run.id
+            if self._id != run.id:
+                raise InputError(f"{self.path} holds another run now.")
             read_rows(database, self._metrics, run)
-            frames = self._read_frames(database, run, self._metrics)
+            frames = self._read_frames(database, run)
             if run.own is None:  # an own model has no known configuration
                 self._read_weights(database)
-            training, damage = self._read_training(database, run, len(self._metrics))
-            self._id = run.id
+            training, damage = self._read_training(database, run)
         state, reason = run.state, run.reason
         if state not in ENDED:
             state = PAUSED
@@ -131,28 +128,33 @@ class Reader:
             training=training if self._training else None,
         )
 
-    def _read_frames(self, database: sqlite3.Connection, run: RunFile, metrics: Metrics) -> Frames:
+    def _read_frames(self, database: sqlite3.Connection, run: RunFile) -> Frames:
         """The recording of the run; damaged parts are left out with a warning."""
-        chunks: list[Place] = database.execute("SELECT word, first, rowid FROM map").fetchall()
-        if not all(type(one) is int for place in chunks for one in place):
+        stored: list[Place] = database.execute("SELECT word, first, rowid FROM map").fetchall()
+        if not all(type(one) is int for place in stored for one in place):
             raise ValueError("a chunk has no place")
         places: list[Place] = database.execute("SELECT -1, step, data FROM measurement").fetchall()
         before, self._parts = self._parts, {}
-        for place in places + sorted(chunks):
+        for place in places + sorted(stored):
             part = before[place] if place in before else self._part(database, run, place)
             self._parts[place] = part
-        every = [one for part in self._parts.values() for one in part]
-        _refuse_overlapping(one for one in every if isinstance(one, Chunk))
+        chunks = [one for part in self._parts.values() for one in part if isinstance(one, Chunk)]
+        _refuse_forged(chunks, own=run.own is not None)
         aim, known = FOCUS if run.own else task_of(run.config).aim, self._frames
+        scored: dict[str, list[str]] = {}
+        for place, part in self._parts.items():
+            if any(isinstance(one, Measurement) and not _scored(one, chunks, aim, scored) for one in part):
+                self._parts[place] = ()
         if known is None or before.keys() - self._parts.keys():
             generation = 0 if known is None else known.generation + 1
-            self._frames = Frames(every, numbers=metrics.at, aim=aim, generation=generation)
+            every = [one for part in self._parts.values() for one in part]
+            frames = Frames(every, numbers=self._metrics.at, aim=aim, generation=generation)
         else:
             new = [one for place, part in self._parts.items() if place not in before for one in part]
-            self._frames = known.extended(new, metrics.at)
-        return (
-            self._frames if _shows(self._frames, own=run.own is not None) else Frames(aim=aim, generation=1)
-        )
+            frames = known.extended(new)
+        self._frames, evaluated = frames, frames.evaluated_at(0) is not None
+        whole = chunks and frames.measured_at(0) is not None and evaluated == (run.own is None)
+        return frames if whole else Frames(aim=aim, generation=1)
 
     def _part(self, database: sqlite3.Connection, run: RunFile, place: Place) -> tuple[Recorded, ...]:
         """A part of the recording; empty, with a warning, where it is damaged or not of this run."""
@@ -192,9 +194,7 @@ class Reader:
             kept = []
         self._weights.follow(kept, tensors)
 
-    def _read_training(
-        self, database: sqlite3.Connection, run: RunFile, n_rows: int
-    ) -> tuple[bytes | None, str]:
+    def _read_training(self, database: sqlite3.Connection, run: RunFile) -> tuple[bytes | None, str]:
         """The state of the training (empty if not asked for), and what is wrong with it."""
         what = "data" if self._training else "x''"
         row = database.execute(f"SELECT step, {what} FROM training").fetchone()
@@ -202,7 +202,7 @@ class Reader:
             return None, ""
         if row[0] != run.step and run.state != FAILED:
             return blob(row[1]), f"Its saved training is at another step than the run: {row[0]!r}."
-        if n_rows != run.step and run.state != FAILED:
+        if (n_rows := len(self._metrics)) != run.step and run.state != FAILED:
             return blob(row[1]), f"It has the numbers of {n_rows:,} of its {run.step:,} steps."
         return blob(row[1]), ""
 
@@ -244,36 +244,40 @@ def _refuse_too_much(database: sqlite3.Connection, run: RunFile) -> None:
         raise InputError(f"This file has {len(run.words):,} tracked words; a run has at most {MAX_WORDS}.")
 
 
-def _refuse_overlapping(chunks: Iterable[Chunk]) -> None:
-    """Refuse chunks of one word that do not follow each other, as all of ours do. Raises ValueError."""
+def _refuse_forged(chunks: Sequence[Chunk], *, own: bool) -> None:
+    """Refuse chunks that no run has together; damaged ones are left out before. Raises ValueError.
+
+    Args:
+        own: whether they are of an own model.
+    """
     ends: dict[str, int] = {}
     for chunk in chunks:
         if chunk.steps[0] <= ends.get(chunk.word.text, -1):
             raise ValueError(f"the maps of step {chunk.steps[0]:,} are there twice")
+        if _shape_of(chunk) != _shape_of(chunks[0]) or is_own(chunk.axes) != own:
+            raise ValueError(f"the maps of step {chunk.steps[0]:,} are of another model")
         ends[chunk.word.text] = chunk.steps[-1]
 
 
-def _shows(frames: Frames, *, own: bool) -> bool:
-    """Whether every frame can be put together: its maps and scores have the same sites and number of heads.
+def _shape_of(chunk: Chunk) -> tuple[tuple[str, ...], int]:
+    """The sites of a model, and its number of heads."""
+    return tuple(chunk.axes), next(iter(chunk.maps.values())).shape[1]
+
+
+def _scored(one: Measurement, chunks: Sequence[Chunk], aim: str, known: dict[str, list[str]]) -> bool:
+    """Whether a measurement fits the maps.
 
     Args:
-        own: whether it may be an own model, which is not evaluated here.
+        aim: the score that every site has where the answer reads the question.
+        known: name of a score to the sites that have it, so far.
     """
-    grouped = {is_own(chunk.axes) for word in frames.words for chunk in frames.chunks_of(word)}
-    evaluated = frames.evaluated_at(0) is not None
-    if not frames or frames.measured_at(0) is None or grouped != {not evaluated}:
+    scores = one.head_scores
+    read = reading_sites(chunks[0].axes) if chunks else []
+    shape = tuple(scores), len(scores[one.clearest[0]]["entropy"])
+    if not read or shape != _shape_of(chunks[0]) or one.clearest[0] not in read:
         return False
-    if not evaluated and not own:
-        return False
-    sites = {tuple(one.head_scores) for one in frames.measurements}
-    heads = {
-        len(values)
-        for one in frames.measurements
-        for of in one.head_scores.values()
-        for values in of.values()
+    having = {
+        name: [site for site in scores if name in scores[site]] for of in scores.values() for name in of
     }
-    for word in frames.words:
-        for chunk in frames.chunks_of(word):
-            sites.add(tuple(chunk.axes))
-            heads.add(next(iter(chunk.maps.values())).shape[1])
-    return len(sites) == len(heads) == 1
+    complete = {*read} <= {*having.get(aim, ())} and all(of.keys() & ROLES.keys() for of in scores.values())
+    return complete and all(known.setdefault(name, sites) == sites for name, sites in having.items())

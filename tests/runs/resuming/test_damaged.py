@@ -35,7 +35,7 @@ def changed(how):
     def damage(path):
         arrays, facts = read_arrays(read_training(path)), json.loads(read_facts(read_training(path)))
         how(arrays, facts)
-        change(path, "UPDATE training SET data = ?", as_bytes(arrays, json.dumps(facts)))
+        change(path, "UPDATE training SET data = ?", as_bytes(arrays, facts))
 
     return damage
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import multiprocessing
 import os
 import random
 import resource
@@ -12,10 +12,12 @@ import sys
 import time
 from itertools import pairwise
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
 from tests.conftest import facts_of, table_of
+from transformer.__main__ import main
 from transformer.errors import InputError
 from transformer.storage.archive import Archive
 from transformer.storage.file import stamp_of
@@ -23,7 +25,6 @@ from transformer.storage.saved import read_run
 
 ROOT = Path(__file__).parents[3]
 ENDLESS = {"steps": 1_000_000, "dropout": 0.1, "evaluate_every": 100_000, "schedule": "constant"}
-TRAIN = (sys.executable, "-m", "transformer", "train")
 WATCH = """
 import sys, time
 from pathlib import Path
@@ -43,23 +44,23 @@ print(len(steps))
 
 
 @pytest.fixture
-def process():
-    """Start processes that react to Ctrl-C even if the tests run in the background; kill them at the end.
+def trained():
+    """Start processes that train, with these arguments; kill them at the end.
 
-    Processes that a shell starts in the background ignore Ctrl-C, and so do their child processes.
+    They are copies of a process that has imported PyTorch, so that they start at once.
     """
-    begun, before = [], signal.signal(signal.SIGINT, signal.default_int_handler)
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    begun, context = [], multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["transformer.commands.train", "transformer.runs.recorded_training"])
 
     def begin(*arguments):
-        begun.append(subprocess.Popen([*map(str, arguments)], cwd=ROOT, **pipes))
+        begun.append(context.Process(target=main, args=(["train", *map(str, arguments)],)))
+        begun[-1].start()
         return begun[-1]
 
     yield begin
-    signal.signal(signal.SIGINT, before)
     for one in begun:
         one.kill()
-        one.communicate()
+        one.join()
 
 
 def fill_the_disk(process, path):
@@ -70,15 +71,15 @@ def fill_the_disk(process, path):
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the files of another process")
 @pytest.mark.parametrize("kills", [2, pytest.param(50, marks=[pytest.mark.slow, pytest.mark.timeout(3000)])])
 def test_a_process_killed_at_random_times_learns_the_same_and_loses_about_a_second(
-    process, until, losses, tiny, tmp_path, kills
+    trained, until, losses, tiny, tmp_path, kills
 ):
     """Every second time the disk has been full before; a second writer is refused, and a reader reads on."""
-    chance, path, over = random.Random(os.urandom(4).hex()), tmp_path / "run.headlight", tmp_path / "over"
+    chance, path = random.Random(os.urandom(4).hex()), tmp_path / "run.headlight"
     (tmp_path / "config.json").write_text(tiny(**ENDLESS).to_json(), encoding="utf-8")
-    one = process(*TRAIN, "--config", tmp_path / "config.json", "--out", path)
+    one = trained("--config", tmp_path / "config.json", "--out", path)
     until(lambda: facts_of(path).get("step", -1) > 0)
-    watching = process(sys.executable, "-c", WATCH, path, over)
-    stood, behind = [[]], []
+    command, pipes = [sys.executable, "-c", WATCH, path, tmp_path / "over"], {"stdout": PIPE, "stderr": PIPE}
+    watching, stood, behind = subprocess.Popen(command, cwd=ROOT, text=True, **pipes), [[]], []
     for i in range(kills):
         time.sleep(chance.uniform(0.0, 1.5))
         with pytest.raises(InputError, match="^Another process is training the run in "):
@@ -88,22 +89,21 @@ def test_a_process_killed_at_random_times_learns_the_same_and_loses_about_a_seco
             time.sleep(chance.uniform(0.0, 3.0))
         one.kill()
         behind.append(0.0 if full else time.time() - max(stamp_of(path)) / 1e9)
-        assert one.wait(10) == -signal.SIGKILL
+        one.join(10)
+        assert one.exitcode == -signal.SIGKILL
         saved = read_run(path)
         assert (saved.state, saved.can_go_on, saved.whole) == ("training", True, True)
         stood.append(saved.view.metrics.column("loss").tolist())
-        one = process(*TRAIN, "--resume", path, "--json")
+        one = trained("--resume", path)
         until(lambda: facts_of(path)["step"] > len(stood[-1]))
     assert max(behind) < 3.0  # a second, plus the time of saving and a margin for busy machines
-    one.send_signal(signal.SIGINT)
-    out, error = one.communicate(timeout=60)
-    assert one.returncode == 1, error
-    over.touch()
-    out_of_watching, error = watching.communicate(timeout=60)
-    assert int(out_of_watching or 0) > kills, error
-    steps = json.loads(out)["steps"]
-    assert (facts_of(path)["state"], facts_of(path)["step"]) == ("stopped", steps)
-    table = table_of(path)
+    os.kill(one.pid, signal.SIGINT)
+    one.join(60)
+    (tmp_path / "over").touch()
+    n_seen, error = watching.communicate(timeout=60)
+    assert int(n_seen or 0) > kills, error
+    table, steps = table_of(path), facts_of(path)["step"]
+    assert facts_of(path)["state"] == "stopped"
     assert table["step"].tolist() == list(range(1, steps + 1))
     assert table["loss"].tolist() == losses(tiny(**{**ENDLESS, "steps": steps}))
     for before, after in pairwise([*stood, table["loss"].tolist()]):
