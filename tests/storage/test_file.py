@@ -14,7 +14,7 @@ from contextlib import closing
 
 import pytest
 
-from tests.conftest import change, fact_of, facts_of
+from tests.conftest import change, fact_of
 from transformer.errors import InputError
 from transformer.storage import file as module
 from transformer.storage.archive import Archive
@@ -166,19 +166,6 @@ def test_a_database_that_is_not_exactly_a_run_is_refused_with_the_reason(saved, 
         read_run(path, strange=strange)
     assert path.read_bytes() == before
     assert [one.name for one in path.parent.iterdir()] == ["run.headlight"]
-
-
-def test_a_configuration_with_an_unknown_setting_is_refused(saved):
-    _, path = saved
-    config = facts_of(path)["config"]
-    config["model"]["d_modle"] = 12
-    change(
-        path,
-        "UPDATE fact SET value = ? WHERE name = 'run'",
-        json.dumps(facts_of(path) | {"config": config}).encode(),
-    )
-    with pytest.raises(InputError, match="no setting 'd_modle'; did you mean 'd_model'"):
-        read_run(path)
 
 
 def test_folders_and_zip_files_of_before_are_refused_with_what_to_do(tmp_path):

@@ -146,6 +146,7 @@ def test_a_run_trained_on_a_gpu_is_opened_with_the_device_auto_where_there_is_no
         (lambda path: path.write_bytes(b""), "This file is "),
         (lambda path: path.write_bytes(path.read_bytes()[:70_000]), "This file is damaged"),
         (with_config("model", n_heads="__import__('os').system('true')"), "n_heads"),
+        (with_config("model", d_modle=12), "no setting 'd_modle'; did you mean 'd_model'"),
         (with_config("train", steps=100_001), "100,001 steps are too many for this server"),
         (lambda path: with_facts(path, planned=10**12), "1,000,000,000,000 steps are too many"),
         (lambda path: with_facts(path, step=13), "its numbers are none of a run"),

@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # its tokenizers need a package that watching an own model do
     from transformer.tasks import Task
 
 SNAPSHOTS = "snapshots"
-Training = tuple[Mapping[str, Array], Mapping[str, object]]
+Training = tuple[Mapping[str, Array], object]
 """Arrays and facts of a training, as the run's thread packs them."""
 
 

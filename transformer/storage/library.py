@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TypeVar
 
 from transformer.errors import InputError
 from transformer.recording.view import ENDED, PAUSED, RunView
@@ -34,6 +35,7 @@ from transformer.storage.saved import Saved, read_run
 from transformer.storage.tokens import SHAPE, new_token
 from transformer.tasks import task_of
 
+T = TypeVar("T")
 FIELD = "run_open"
 MOST_BYTES = 48 * 10**6
 """Maximum bytes of a file to take away, as far as leaving out weights allows."""
@@ -105,22 +107,22 @@ class Library:
 
         A run that has not ended and whose file no process writes is returned as paused.
         """
-        path = self.path_of(id_)
-        try:
-            return None if path is None or not path.exists() else _as_now(read_run_file(path), path)
-        except InputError:
-            return None
+        return self._read_from(id_, lambda path: _as_now(read_run_file(path), path))
 
     def owner(self, id_: str) -> str | None:
         """The digest of the token that commands a kept run."""
-        path = self.path_of(id_)
-        try:
-            if path is None or not path.exists():
-                return None
+
+        def read(path: Path) -> str | None:
             with reading(path) as database:
                 return (raw_fact(database, OWNER) or b"").decode("ascii") or None
-        except InputError:
-            return None
+
+        return self._read_from(id_, read)
+
+    def _read_from(self, id_: str, read: Callable[[Path], T]) -> T | None:
+        path = self.path_of(id_)
+        with suppress(InputError):
+            return None if path is None or not path.exists() else read(path)
+        return None
 
     def published(self) -> dict[str, RunFile]:
         """Runs kept here under a name, as with `--out`: every visitor sees them."""

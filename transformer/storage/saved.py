@@ -6,20 +6,18 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import msgspec
+from typing import TypeVar
 
 from transformer.axes import is_own, reading_sites
 from transformer.errors import InputError
 from transformer.insight.scores import FOCUS, ROLES
 from transformer.recording.chunk import Chunk, facts_of
-from transformer.recording.frame import Measurement
+from transformer.recording.frame import Array, Measurement
 from transformer.recording.frames import BESIDE, MEMORY_LIMIT, Frames, Recorded
 from transformer.recording.metrics import Metrics
 from transformer.recording.view import ENDED, FAILED, MAX_WORDS, PAUSED, RunFacts, RunView
 from transformer.recording.weights import Weights
-from transformer.storage.arrays import read_facts, read_weights
+from transformer.storage.arrays import read_arrays, read_weights
 from transformer.storage.file import blob, fact, reading
 from transformer.storage.format import (
     SNAPSHOTS,
@@ -36,6 +34,7 @@ from transformer.storage.log import LOG
 from transformer.storage.own_data import OwnData, saved_data
 from transformer.tasks import task_of
 
+T = TypeVar("T")
 Place = tuple[int, int, int | bytes]
 """Of a chunk: the number of its word, its first step, its rowid. Of a measurement: -1, its step, its row."""
 MOST_SNAPSHOTS = 32_768
@@ -212,25 +211,13 @@ def read_run(path: Path, *, strange: bool = False, training: bool = False) -> Sa
     return Reader(path, strange=strange, training=training).read()
 
 
-def read_training(path: Path) -> bytes:
-    """The state of the training. Raises InputError."""
+def read_training(path: Path, kind: type[T]) -> tuple[dict[str, Array], T]:
+    """The arrays and the facts of the saved training. Raises InputError."""
     with reading(path) as database:
         row = database.execute("SELECT data FROM training").fetchone()
-        return blob(row and row[0])
-
-
-def training_facts(data: bytes, types: dict[str, Any]) -> dict[str, Any]:
-    """The facts of a saved training, without its arrays, each part as its type.
-
-    Raises:
-        InputError: it is damaged, or a part has another type.
-    """
     try:
-        raw = msgspec.json.decode(read_facts(data), type=dict[str, msgspec.Raw])
-        if missing := types.keys() - raw.keys():
-            raise ValueError(f"it lacks {', '.join(sorted(missing))}")
-        return {name: msgspec.json.decode(raw[name], type=kind) for name, kind in types.items()}
-    except (ValueError, RecursionError) as error:  # a msgspec.ValidationError is a ValueError
+        return read_arrays(blob(row and row[0]), kind)
+    except ValueError as error:
         raise InputError(f"The saved training cannot be read ({error}).") from error
 
 
