@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tests.own import own_run
-from tests.storage.conftest import finished_run
+from tests.storage.conftest import OBJECTS, finished_run
 from transformer.errors import InputError
 from transformer.runs.checks import check_saved
 from transformer.runs.limits import Limits
@@ -118,16 +118,6 @@ ODD = (
 )
 ODD += (b"{}", b"[]", b"null", b'{"a":' * 999, b"1" * 9999, bytes(2_000_000), b"\n\n")
 ODD_JSON = (None, True, 0, -1, 2**31, 2**63, 10**40, 0.5, 1e308, "", "x", "../..", "a\0b", [], {}, [None])
-OBJECTS = (
-    "CREATE TRIGGER t AFTER INSERT ON fact BEGIN DELETE FROM step; END",
-    "CREATE VIEW v AS SELECT * FROM fact",
-    "CREATE TABLE other(x)",
-    "CREATE INDEX i ON step(numbers)",
-    "ALTER TABLE step ADD COLUMN x",
-    "ALTER TABLE map RENAME COLUMN data TO body",
-    "DROP TABLE measurement",
-    "PRAGMA user_version = 7",
-)
 
 
 def with_forged_rows(path, chance):

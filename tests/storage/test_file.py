@@ -15,6 +15,7 @@ from contextlib import closing
 import pytest
 
 from tests.conftest import change, fact_of
+from tests.storage.conftest import OBJECTS
 from transformer.errors import InputError
 from transformer.storage import file as module
 from transformer.storage.archive import Archive
@@ -136,16 +137,11 @@ def written(path, *statements):
 @pytest.mark.parametrize(
     ("statements", "why"),
     [
-        (["CREATE TRIGGER t AFTER INSERT ON fact BEGIN DELETE FROM step; END"], "it has other tables"),
-        (["CREATE VIEW v AS SELECT * FROM fact"], "it has other tables"),
-        (["CREATE INDEX i ON step(numbers)"], "it has other tables"),
-        (["CREATE VIRTUAL TABLE v USING fts5(x)"], "it has other tables"),
+        *(([sql], "it has other tables") for sql in OBJECTS),
         (
             ["DROP TABLE step", "CREATE TABLE step(step INTEGER PRIMARY KEY, numbers BLOB, x AS (1))"],
             "it has other tables",
         ),
-        (["DROP TABLE training"], "it has other tables"),
-        (["ALTER TABLE weights RENAME COLUMN data TO body"], "it has other tables"),
         (["PRAGMA application_id = 7"], "is a database, but no run of Headlight"),
         (["PRAGMA user_version = 2"], "has format 2; this version reads format 1"),
         (["DELETE FROM fact WHERE name = 'run'"], "No run has been written to this file yet"),

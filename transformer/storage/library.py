@@ -44,7 +44,7 @@ ENVIRONMENT = "HEADLIGHT_RUNS"
 ROOM_SECONDS = 5.0
 """Minimum seconds between two calculations of the size of all runs."""
 LOOK_SECONDS = 1.0
-"""Minimum seconds between two searches of named folders, however many unknown ids are requested."""
+"""Minimum seconds between two searches of named files, however many unknown ids are requested."""
 ROOM = 200_000_000
 """Bytes of disk that an opened file must leave free for the runs that train."""
 FEW = (16, 4, 0)
@@ -202,7 +202,7 @@ class Library:
         within `ROOM_SECONDS` of the last time.
 
         Args:
-            in_memory: id to each run in memory, whose folder this process claims.
+            in_memory: id to each run in memory, whose file this process claims.
         """
         if not self._making_room.acquire(blocking=False):
             return  # another thread is making room
