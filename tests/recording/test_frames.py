@@ -149,6 +149,15 @@ def test_a_step_recorded_again_replaces_the_earlier_record(first):
     assert [frame.interventions == off for frame in frames] == 9 * [False] + 3 * [True]
 
 
+def test_the_maps_of_a_word_follow_each_other_even_if_some_between_them_come_later(first):
+    frames = Frames([chunk([5, 6, 9]), measurement(5)]).extended([chunk([3, 7, 8, 12]), chunk([6])])
+    assert [one.steps for one in frames.chunks_of("ox")] == [(3,), (5,), (6,), (7, 8), (9,), (12,)]
+    for step in (3, 5, 6, 7, 8, 9, 12):
+        one, at = frames.place_of("ox", step)
+        assert one.weights(at)["decoder.0.cross"][0, 0, 0] == pytest.approx(step / 1000, abs=1e-4)
+    assert frames.place_of("ox", 4) is frames.place_of("ox", 2) is None
+
+
 def test_extending_frames_does_not_change_those_that_readers_hold(first):
     taken = Frames([*first, chunk(range(5))])
     built = taken[4]

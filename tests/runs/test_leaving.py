@@ -171,7 +171,6 @@ def test_a_run_whose_process_was_killed_can_be_changed_here(server, tiny, until,
         assert watched.view.state == "training"
         assert registry.get(id_) is watched
         other.kill()
-    monkeypatch.setattr(remote, "STILL_SECONDS", 0.0)
     until(lambda: isinstance(registry.get(id_), Run))
     run = registry.control(id_, token)
     assert run.view.state == "paused"

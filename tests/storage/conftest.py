@@ -12,6 +12,18 @@ from transformer.interventions import Block, Interventions
 from transformer.runs.run import Run
 from transformer.storage.archive import Archive
 
+OBJECTS = (
+    "CREATE TRIGGER t AFTER INSERT ON fact BEGIN DELETE FROM step; END",
+    "CREATE VIEW v AS SELECT * FROM fact",
+    "CREATE TABLE other(x)",
+    "CREATE INDEX i ON step(numbers)",
+    "CREATE VIRTUAL TABLE v USING fts5(x)",
+    "ALTER TABLE step ADD COLUMN x",
+    "ALTER TABLE map RENAME COLUMN data TO body",
+    "DROP TABLE measurement",
+)
+"""Statements that make a file no run, since only our tables may be in it."""
+
 
 def finished_run(config: RunConfig, path: Path, **settings: object) -> Run:
     """Train a run to its end in a file and return it; its thread has ended."""

@@ -59,32 +59,12 @@ def test_the_fact_run_holds_the_configuration_and_the_final_state(archived):
     run, path = archived
     facts, view = facts_of(path), run.view
     assert RunConfig.from_json(json.dumps(facts.pop("config"))) == view.config
-    assert facts.pop("kept") > 0
-    assert facts == {
-        "id": run.id,
-        "state": "finished",
-        "reason": view.reason,
-        "step": 60,
-        "planned": 60,
-        "seconds": view.seconds,
-        "pace": None,
-        "learning_rate": 0.005,
-        "device": "cpu",
-        "threads": 1,
-        "parameters": view.parameters,
-        "first_step_at": {},
-        "goal_reached": False,
-        "everyday": list(view.everyday),
-        "turned_at": None,
-        "after": None,
-        "name": "",
-        "own": None,
-        "right": list(view.right),
-        "every": 1,
-        "moments": [asdict(moment) for moment in view.moments],
-        "interventions": {"ablated": [], "blocked": [], "masks": []},
-        "words": ["frog", "ox"],
-    }
+    names = ("id", "state", "step", "planned", "seconds", "device", "words")
+    assert [facts[name] for name in names] == [
+        *(run.id, "finished", 60, 60, view.seconds, "cpu"),
+        ["frog", "ox"],
+    ]
+    assert facts["moments"] == [asdict(moment) for moment in view.moments]
 
 
 def test_other_programs_read_numbers_weights_and_tokenizers(archived):
@@ -167,15 +147,6 @@ def test_a_file_whose_run_was_killed_before_it_was_saved_takes_another_run(tiny,
     assert facts_of(path)["state"] == "finished"
 
 
-def test_a_run_that_fails_leaves_its_reason_and_its_losses_on_disk(tiny, make_run, until, tmp_path):
-    run = make_run(tiny(learning_rate=1e30), archive=Archive(tmp_path / "run"))
-    run.start()
-    until(lambda: run.view.state == "failed")
-    run.join()
-    assert facts_of(tmp_path / "run.headlight")["reason"] == run.view.reason
-    assert is_whole(tmp_path / "run.headlight", run.view)
-
-
 def test_a_run_hands_the_archive_its_view_at_the_set_interval(tiny, make_run, until, tmp_path, monkeypatch):
     handed = []
     hand = Archive.hand
@@ -207,8 +178,8 @@ def full(monkeypatch):
     """Fill the disk, or empty it again: SQLite's own limit stands for that of the disk."""
     opened, database = [], Store._claim
 
-    def claim(store):
-        database(store)
+    def claim(store, **named):
+        database(store, **named)
         opened.append(store._database)
 
     monkeypatch.setattr(Store, "_claim", claim)

@@ -13,7 +13,6 @@ from tests.runs.resuming.conftest import copied
 from transformer.errors import InputError
 from transformer.runs.limits import Limits
 from transformer.runs.registry import Registry
-from transformer.runs.remote import Remote
 from transformer.storage import archive
 from transformer.storage import library as module
 from transformer.storage.archive import Archive
@@ -84,37 +83,6 @@ def test_invalid_and_guessed_ids_find_no_run(registry, finished):
         assert registry.get(id_) is None
         assert registry.facts_of_run(id_) is None
         assert not registry.owners.is_owner(id_, finished[1])
-
-
-def test_an_evicted_run_is_reopened_from_disk_and_continued_with_its_token(registry, finished, tiny, until):
-    run, token = finished
-    other = registry.draft(tiny(seed=3))
-    registry.start(other)
-    until(lambda: other.view.state == "finished")
-    run.join()
-    assert [one.id for one in registry.listed()] == [other.id]
-    assert registry.facts_of_run(run.id).state == "finished"
-    back = registry.get(run.id)
-    assert back is not run
-    assert back.view.reason == run.view.reason
-    assert back.view.frames.steps == run.view.frames.steps
-    assert back.view.metrics.column("loss").tolist() == run.view.metrics.column("loss").tolist()
-    assert [question.text for question in back.questions] == ["frog", "ox"]
-    again = registry.control(run.id, token)
-    again.continue_for(3, 0.01)
-    until(lambda: again.view.state == "finished" and again.view.step == run.view.step + 3)
-
-
-def test_a_second_registry_of_the_same_folder_can_only_watch_the_runs_of_the_first(
-    registry, finished, tmp_path, until
-):
-    run, token = finished
-    second = Registry(Limits(), Library(tmp_path / "runs"))
-    watched = second.get(run.id)
-    assert isinstance(watched, Remote)
-    until(lambda: watched.view.state == "finished")
-    with pytest.raises(InputError, match="cannot be changed here"):
-        second.control(run.id, token)
 
 
 def test_a_run_is_listed_as_training_only_while_a_process_writes_its_file(tmp_path, tiny, make_run, until):

@@ -58,6 +58,10 @@ def test_a_training_of_another_step_cannot_go_on_unless_the_run_has_failed(saved
     )
     with_facts(path, state="failed")
     assert (read_run(path).view.state, read_run(path).damage) == ("failed", "")
+    with_facts(path, state="paused")
+    change(path, "UPDATE training SET step = 8")
+    change(path, "DELETE FROM step WHERE step = 8")
+    assert read_run(path).damage == "It has the numbers of 7 of its 8 steps."
 
 
 def test_a_reader_in_another_look_reads_only_what_is_new(tiny_run, make_run, until, tmp_path, monkeypatch):
@@ -91,8 +95,20 @@ def test_only_damaged_maps_are_left_out_with_a_warning(saved, caplog):
     change(path, "UPDATE map SET data = substr(data, 1, 5000) || x'ff' || substr(data, 5002) WHERE first = 0")
     read = read_run(path)
     assert {*read.view.frames.steps} < {*view.frames.steps}
-    assert read.kept == 0  # the next transaction writes all again
+    assert not read.whole  # the next transaction writes all again
     assert "what was recorded at step 0 is left out: its numbers are not those that were writ" in caplog.text
+
+
+def test_only_a_measurement_without_the_scores_of_its_task_is_left_out(saved):
+    view, path = saved
+    other = "CAST(replace(CAST(data AS TEXT), '\"mirror\"', '\"horror\"') AS BLOB)"
+    change(path, f"UPDATE measurement SET data = {other} WHERE step = 8")
+    read = read_run(path)
+    assert read.view.frames.steps == view.frames.steps
+    assert {one.step for one in view.frames.measurements} - {
+        one.step for one in read.view.frames.measurements
+    } == {8}
+    assert not read.whole
 
 
 def test_damaged_weights_are_reported_when_they_are_read(saved):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import time
 from contextlib import closing
 from itertools import product
 
@@ -53,17 +51,6 @@ def in_memory(tiny_run, tmp_path_factory):
 
 def bring(registry, data, token="a token"):
     return registry.open_file(data, visitor="somebody", token=token).id
-
-
-def test_a_temporary_folder_that_a_killed_server_left_is_removed_and_a_recent_one_stays(servers, paused):
-    home, stage = servers
-    for name, age in ((".opening-old", 7200), (".opening-new", 60)):
-        (stage.library.folder / name).mkdir(parents=True)
-        (stage.library.folder / name / "file").write_bytes(b"half")
-        os.utime(stage.library.folder / name, (time.time() - age,) * 2)
-    brought = bring(stage, home.file_of(paused))
-    kept = {path.name.partition(".headlight")[0] for path in stage.library.folder.iterdir()}
-    assert kept == {".opening-new", brought}
 
 
 def test_a_run_opened_from_a_file_shows_the_same_and_trains_on_to_the_same_losses(
@@ -159,6 +146,7 @@ def test_a_run_trained_on_a_gpu_is_opened_with_the_device_auto_where_there_is_no
         (lambda path: path.write_bytes(b""), "This file is "),
         (lambda path: path.write_bytes(path.read_bytes()[:70_000]), "This file is damaged"),
         (with_config("model", n_heads="__import__('os').system('true')"), "n_heads"),
+        (with_config("model", d_modle=12), "no setting 'd_modle'; did you mean 'd_model'"),
         (with_config("train", steps=100_001), "100,001 steps are too many for this server"),
         (lambda path: with_facts(path, planned=10**12), "1,000,000,000,000 steps are too many"),
         (lambda path: with_facts(path, step=13), "its numbers are none of a run"),

@@ -383,10 +383,10 @@ def test_a_model_that_is_no_longer_needed_is_released(tmp_path, closed):
         archive.close()
 
 
-# Folders and processes.
+# Files and processes.
 
 
-def test_a_folder_whose_name_is_taken_gets_a_number(toy, watched, tmp_path):
+def test_a_file_whose_name_is_taken_gets_a_number(toy, watched, tmp_path):
     first, second = (watched(toy, {"line": EXAMPLE}) for _ in range(2))  # both at once
     assert len({recorded(one).id for one in (first, second)}) == 2
     third = watched(toy, {"line": EXAMPLE})

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Sequence, Set
 from copy import copy
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any, TypeVar, overload
 
 from transformer.evaluation import Evaluation
@@ -103,9 +103,9 @@ class Frames(Sequence[Frame]):
     def place_of(self, text: str, step: int) -> tuple[Chunk, int] | None:
         """The chunk with a word at a step, and the index of the step in it; None if not recorded."""
         chunks = self.chunks_of(text)
-        begun = chunks[: bisect_right(chunks, step, key=lambda chunk: chunk.steps[0])]
-        having = (chunk for chunk in reversed(begun) if step in chunk.steps)
-        return next(((chunk, chunk.steps.index(step)) for chunk in having), None)
+        begun = bisect_right(chunks, step, key=lambda chunk: chunk.steps[0])
+        chunk = chunks[begun - 1] if begun else None
+        return (chunk, chunk.steps.index(step)) if chunk is not None and step in chunk.steps else None
 
     def measured_at(self, step: int) -> Measurement | None:
         """The newest measurement up to a step, or the first one if all are later."""
@@ -290,9 +290,9 @@ def nearest_step(steps: Sequence[int], step: int) -> int | None:
 
 
 def _placed(chunks: tuple[Chunk, ...], new: Chunk) -> tuple[Chunk, ...]:
-    """Insert a new chunk into the chunks of a word, in order of step; it replaces the steps in common."""
-    if not chunks or chunks[-1].steps[-1] < new.steps[0]:
-        return (*chunks, new)
-    left = (chunk.only(lambda step: step not in new.steps) for chunk in chunks)
-    every = [new, *(chunk for chunk in left if chunk is not None)]
-    return tuple(sorted(every, key=lambda chunk: chunk.steps[0]))
+    """Insert a new chunk into the chunks of a word, which follow each other; it replaces steps in common."""
+    before = bisect_left(chunks, new.steps[0], key=lambda chunk: chunk.steps[-1])
+    after = bisect_right(chunks, new.steps[-1], key=lambda chunk: chunk.steps[0])
+    of = {step: chunk for chunk in (*chunks[before:after], new) for step in chunk.steps}
+    parts = (chunk.only({*steps}.__contains__) for chunk, steps in groupby(sorted(of), of.__getitem__))
+    return (*chunks[:before], *(part for part in parts if part is not None), *chunks[after:])

@@ -5,10 +5,8 @@ from __future__ import annotations
 from transformer.config import TrainConfig
 from transformer.errors import InputError
 from transformer.interventions import Interventions, check_interventions
-from transformer.recording.frames import MEMORY_LIMIT
-from transformer.recording.view import FAILED, MAX_WORDS, PACES, RunView
+from transformer.recording.view import FAILED, PACES, RunView
 from transformer.runs.limits import Limits
-from transformer.storage.library import FIELD
 from transformer.storage.saved import Saved
 from transformer.tasks import Task, completed, task_of
 
@@ -63,20 +61,15 @@ def check_change(view: RunView, task: Task, interventions: Interventions) -> Non
 
 
 def check_saved(saved: Saved, limits: Limits) -> None:
-    """Refuse a run that could not have been trained on this server, or that cannot be shown.
+    """Refuse a run that could not have been trained on this server.
 
     Raises:
         InputError: the run exceeds a limit, or its settings or a tracked word cannot be used.
     """
-    view, words = saved.view, saved.words
+    view = saved.view
     if view.own is None:
         limits.check(completed(view.config))
         limits.check_steps(view.planned)
         task = task_of(view.config)
-        words = tuple(task.question(word).text for word in words)
-    if len(words) > MAX_WORDS:
-        raise InputError(
-            f"This file has {len(saved.words):,} tracked words; a run has at most {MAX_WORDS}.", FIELD
-        )
-    if view.frames.nbytes > 2 * MEMORY_LIMIT:
-        raise InputError("This file has more frames than a run can have.", FIELD)
+        for word in saved.words:
+            task.question(word)

@@ -34,7 +34,7 @@ class Limits:
     unseen_minutes: int = _limit(10, 1, 100_000)
     """Minutes after which a training run is paused if no page has shown it."""
     archive_minutes: int = _limit(60, 1, 100_000)
-    """Minutes without a viewer after which a run that stands still leaves memory; its folder keeps it."""
+    """Minutes without a viewer after which a run that stands still leaves memory; its file keeps it."""
     steps: int = _limit(100_000, 300, 1_000_000)
     """Planned steps of a run, including those of continuing it."""
     parameters: int = _limit(50_000_000, 100_000, 1_000_000_000)

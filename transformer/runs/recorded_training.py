@@ -15,9 +15,8 @@ from transformer.recording.view import FINISHED, STOPPED, Publisher, RunView
 from transformer.recording.weights import Weights
 from transformer.runs.machine import processors
 from transformer.runs.run_recording import RunRecording
-from transformer.storage.arrays import read_arrays
 from transformer.storage.format import Training
-from transformer.storage.saved import Saved, read_training, training_facts
+from transformer.storage.saved import Saved, read_training
 from transformer.tasks import Question
 from transformer.training.checkpoint import Progress, packed, unpacked
 from transformer.training.evaluation import evaluate
@@ -35,6 +34,14 @@ class RecordingState:
 
     moments: tuple[list[tuple[str, int]], int, bool]
     """The state of `Moments`, which finds the moments."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingFacts:
+    """What a file keeps of a training beside its arrays."""
+
+    progress: Progress
+    memory: RecordingState
 
 
 class RecordedTraining:
@@ -196,7 +203,7 @@ class RecordedTraining:
     def pack(self) -> Training:
         """Copy everything that a file keeps of the training. Call `catch_up` first."""
         arrays, progress = packed(self.state)
-        return arrays, {"progress": progress, "memory": self.memory()}
+        return arrays, TrainingFacts(progress=progress, memory=self.memory())
 
     def memory(self) -> RecordingState:
         """The state of the recording."""
@@ -223,13 +230,7 @@ def unpack(saved: Saved) -> tuple[TrainState, RecordingState]:
     Raises:
         InputError: it is damaged, or of another model; or the device is not available.
     """
-    data, view = read_training(saved.path), saved.view
-    facts = training_facts(data, {"progress": Progress, "memory": RecordingState})
-    progress = facts["progress"]
-    if (view.step, view.planned) != (progress.step, progress.stretch.last):
+    (arrays, facts), view = read_training(saved.path, TrainingFacts), saved.view
+    if (view.step, view.planned) != (facts.progress.step, facts.progress.stretch.last):
         raise InputError("The saved training mixes two different steps or plans.")
-    try:
-        arrays = read_arrays(data)
-    except ValueError as error:
-        raise InputError(f"The saved training cannot be read ({error}).") from error
-    return unpacked(view.config, arrays, progress), facts["memory"]
+    return unpacked(view.config, arrays, facts.progress), facts.memory

@@ -17,8 +17,6 @@ from transformer.tasks import Question, task_of
 
 LOOK_SECONDS = 0.5
 """Minimum seconds between two reads of the file, however many pages need the view."""
-STILL_SECONDS = 15.0
-"""Seconds without a change of its file after which a run counts as not being trained."""
 SPEED_SECONDS = 10.0
 """Approximate time in seconds over which the steps per second are averaged."""
 FREE_SECONDS = 1.0
@@ -41,8 +39,6 @@ class Remote:
         self._version = stamp_of(path)
         self._saved = self._reader.read()
         self._counted = self._looked_at, self._saved.view.step
-        still = max(0.0, time.time() - max(self._version) / 1e9)  # by the file's time, until a change is seen
-        self._moved_at = self._looked_at - still
         self._view = self._now()
         self.config = self._saved.view.config
         self.task = task_of(self.config)
@@ -59,7 +55,6 @@ class Remote:
                 try:
                     if (version := stamp_of(self.path)) != self._version:
                         self._saved, self._version = self._reader.read(), version
-                        self._moved_at = now
                     self._view = self._now()
                 except (InputError, OSError):
                     pass  # it is gone, or locked
@@ -112,10 +107,9 @@ class Remote:
         """Do nothing: this process only reads the run, so there is nothing to stop."""
 
     def _now(self) -> RunView:
-        """The saved view, with the state and the speed that follow from the changes of the file."""
+        """The saved view; while a process writes the file, with its state there and its speed."""
         view, (at, step) = self._saved.view, self._counted
-        goes_on = self._saved.state in (IDLE, QUEUED, TRAINING)
-        if not goes_on or self._looked_at - self._moved_at > STILL_SECONDS:
+        if self._saved.state not in (IDLE, QUEUED, TRAINING) or not is_held(self.path):
             return view
         speed = (view.step - step) / max(self._looked_at - at, 1e-9)
         if self._looked_at - at > SPEED_SECONDS:

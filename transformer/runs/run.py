@@ -104,7 +104,7 @@ class Run:
         self.ready = self._runner.ready
         """Set once there is something to see: the frame of step 0, or the reason why there is none."""
         if archive is not None:
-            self._keep_in(archive, 0 if saved is None else saved.kept)
+            self._keep_in(archive, whole=saved is not None and saved.whole)
         self.thread = RunThread(f"run-{self.id[:6]}")
         """The thread that trains it now, or will after the present step; the runs of a race share one."""
         self._model: Future[Untrained] | None = None
@@ -317,12 +317,12 @@ class Run:
         """Keep the run in a file from now on."""
         return self._ask(lambda: self._keep_in(archive))
 
-    def _keep_in(self, archive: Archive, kept: int = 0) -> None:
-        """As `keep_in`, for a file with `kept` transactions before; unless 0, it holds the current view."""
+    def _keep_in(self, archive: Archive, *, whole: bool = False) -> None:
+        """As `keep_in`; `whole` says that the file holds the current view already."""
         archive.told = lambda problem: self._published.note(unsaved=problem)
         archive.thinned = lambda: self._published.note(snapshots=self._weights.snapshots)
-        archive.begin(self.view, self.task, self._weights, lambda: self.words, kept)
-        if kept:
+        archive.begin(self.view, self.task, self._weights, lambda: self.words, whole=whole)
+        if whole:
             archive.version = self._published.version
         self._runner.archive = archive
 

@@ -256,7 +256,7 @@ class Runner:
                 self._commands.get_nowait()[1].cancel()
 
     def _put_away(self) -> None:
-        """Save what the folder does not hold yet, and close the folder even if that fails."""
+        """Save what the file does not hold yet, and close the file even if that fails."""
         try:
             self._keep()
         except Exception as error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,13 +38,8 @@ CURVES = {
 """Column of the table of a run to its name in TensorBoard."""
 
 
-@dataclass(frozen=True)
-class _Handed:
-    """Content for the file, handed over by the run's thread."""
-
-    view: RunView
-    words: tuple[str, ...]
-    training: Training | None
+Handed = tuple[RunView, tuple[str, ...], Training | None]
+"""The content of a file, handed over by the run's thread: the view, the tracked words, the training."""
 
 
 class Archive:
@@ -82,7 +76,7 @@ class Archive:
         self._board: Board | None = None
         self._store = Store(self.path, new=not resumed)
         self._changed = threading.Condition()
-        self._next: _Handed | None = None
+        self._next: Handed | None = None
         self._busy = self._ending = False
         self._due_at = 0.0
         self._thread = threading.Thread(target=self._main, name=f"keep-{self.path.name[:6]}", daemon=True)
@@ -93,7 +87,8 @@ class Archive:
         task: Task | None,
         weights: Weights,
         words: Callable[[], tuple[str, ...]],
-        kept: int = 0,
+        *,
+        whole: bool = False,
     ) -> None:
         """Start the archive's thread; from then on `hand` can be called.
 
@@ -102,11 +97,10 @@ class Archive:
             task: the task; None for an own model.
             weights: the weights of the run's steps; they are kept here from now on.
             words: returns the tracked words.
-            kept: number of transactions of a saved run so far; the file then holds this very view. 0 writes
-                everything again.
+            whole: whether the file holds this very view already; otherwise everything is written.
         """
         self._words, self._weights = words, weights
-        self._mirror = Mirror(task, weights, owner=self._owner, saved=run if kept else None, kept=kept)
+        self._mirror = Mirror(task, weights, owner=self._owner, saved=run if whole else None)
         weights.stored = stored_weights(self.path)
         if run.config.train.tensorboard and task is not None:
             self._board = Board(self.path.with_suffix(".tensorboard"))
@@ -129,7 +123,7 @@ class Archive:
         training = None if pack is None else pack()
         took = time.monotonic() - began
         with self._changed:
-            self._next, self.version = _Handed(view, self._words(), training), version
+            self._next, self.version = (view, self._words(), training), version
             self._due_at = began + max(KEPT_SECONDS, took / KEEPING_SHARE)
             self._changed.notify_all()
 
@@ -155,7 +149,7 @@ class Archive:
     # Methods that the archive's thread runs.
 
     def _main(self) -> None:
-        refused: _Handed | None = None  # content whose transaction failed, to be tried again
+        refused: Handed | None = None  # content whose transaction failed, to be tried again
         while True:
             with self._changed:
                 seconds = None if refused is None else AGAIN_SECONDS
@@ -177,7 +171,7 @@ class Archive:
         if self._board is not None:
             self._board.close()
 
-    def _tried(self, handed: _Handed) -> str:
+    def _tried(self, handed: Handed) -> str:
         try:
             self._keep(handed)
             return ""
@@ -187,12 +181,12 @@ class Archive:
                 "and is saved when the disk can be written again."
             )
 
-    def _keep(self, handed: _Handed) -> None:
+    def _keep(self, handed: Handed) -> None:
         """Bring the file up to date."""
-        view = handed.view
+        view, words, training = handed
         self._weights.thin({moment.step for moment in view.moments})
         self.thinned()
-        self._mirror.write(self._store, view, handed.words, handed.training)
+        self._mirror.write(self._store, view, words, training)
         if self._board is not None:
             self._board.note(view)
         self.written()

@@ -6,41 +6,38 @@ import json
 import zlib
 from collections.abc import Mapping
 from math import prod
+from typing import TypeVar
 
+import msgspec
 import numpy as np
 
 from transformer.recording.frame import Array
 from transformer.recording.weights import Tensors
 
+T = TypeVar("T")
 _FACTS, _SUM = "facts", "crc32"
 _UNREADABLE = (LookupError, ValueError, TypeError, AttributeError, MemoryError, RecursionError)
 """Errors that reading unknown bytes can raise; for example, NumPy lacks some safetensors dtypes."""
 
 
-def as_bytes(arrays: Mapping[str, Array], facts: str) -> bytes:
-    """Encode arrays, and their facts as text."""
+def as_bytes(arrays: Mapping[str, Array], facts: object) -> bytes:
+    """Encode arrays, and their facts as JSON."""
     from safetensors.numpy import save  # not imported before the first page is shown
 
-    return save({name: np.asarray(a, order="C") for name, a in arrays.items()}, {_FACTS: facts})
+    said = msgspec.json.encode(facts).decode()
+    return save({name: np.asarray(a, order="C") for name, a in arrays.items()}, {_FACTS: said})
 
 
-def read_arrays(data: bytes) -> dict[str, Array]:
-    """Decode the arrays, which can be anything. Raises ValueError."""
+def read_arrays(data: bytes, kind: type[T]) -> tuple[dict[str, Array], T]:
+    """Decode arrays, which can be anything, and their facts as a type. Raises ValueError."""
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
     try:
-        return dict(load(data))  # raises for truncated data
+        facts = json.loads(_header(data))["__metadata__"][_FACTS]
+        return dict(load(data)), msgspec.json.decode(facts, type=kind)  # raises for truncated data
     except (*_UNREADABLE, SafetensorError) as error:
         raise ValueError(str(error)) from error
-
-
-def read_facts(data: bytes) -> str:
-    """Decode the facts, without the arrays. Raises ValueError."""
-    try:
-        return str(json.loads(_header(data))["__metadata__"][_FACTS])
-    except _UNREADABLE as error:
-        raise ValueError(f"its facts cannot be read: {error}") from error
 
 
 def _header(data: bytes) -> bytes:

@@ -49,6 +49,8 @@ SCHEMA = {sql.split("(")[0].split()[-1].encode(): sql.encode() for sql in TABLES
 PRAGMAS = ("trusted_schema = OFF", "cell_size_check = ON")
 WAITING_SECONDS = 5.0
 """Longest wait for another connection to the same file."""
+READING_SECONDS = 20.0
+"""Longest processor time of one look: pages that name each other again and again have no end."""
 SILENT_SECONDS = 15.0
 """Seconds without a write after which a process that cannot be looked up counts as gone."""
 NOW = (
@@ -73,8 +75,6 @@ class Writer:
     """When it began: its pid may be used again later. 0 where the system does not say."""
     file: int
     """The inode of the file; a copy of the file has another."""
-    time: float
-    """When it claimed the file, in seconds since 1970."""
 
 
 def path_of(named: Path) -> Path:
@@ -145,6 +145,8 @@ def reading(path: Path, *, strange: bool = False) -> Iterator[sqlite3.Connection
         uri = f"{path.absolute().as_uri()}?{query}"
         database = sqlite3.connect(uri, uri=True, timeout=WAITING_SECONDS, isolation_level=None)
         try:
+            end = time.thread_time() + READING_SECONDS
+            database.set_progress_handler(lambda: time.thread_time() > end, 1_000_000)
             if strange:
                 database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max(100_000, path.stat().st_size))
             database.text_factory = bytes
@@ -191,15 +193,10 @@ def _check(database: sqlite3.Connection, path: Path) -> None:
         raise InputError(f"{path} is no run of Headlight: it has other tables than a run.")
 
 
-def _refuse_taken(path: Path) -> None:
-    """Refuse a file with a run, or with anything else, and leave it as it is. Raises InputError."""
-    with reading(path) as database:
-        if raw_fact(database, RUN) is not None:
-            raise Taken(f"The file {path} exists; choose a new one.", "out")
-        _refuse_held(database, path)
-
-
-def _refuse_held(database: sqlite3.Connection, path: Path) -> None:
+def _refuse_taken(database: sqlite3.Connection, path: Path, *, new: bool) -> None:
+    """Refuse a file that another process writes, or with a run although it should be new. Raises Taken."""
+    if new and raw_fact(database, RUN) is not None:
+        raise Taken(f"The file {path} exists; choose a new one.", "out")
     if _is_held(database, path):
         raise Taken(f"Another process is training the run in {path}; watch it or stop it.")
 
@@ -219,8 +216,9 @@ class Store:
     def __init__(self, path: Path, *, new: bool) -> None:
         self.path, self.lock = path, threading.RLock()
         began = not path.exists()
-        if new and not began and path.stat().st_size:
-            _refuse_taken(path)
+        if not began and path.stat().st_size:  # anything else is left as it is
+            with reading(path) as database:
+                _refuse_taken(database, path, new=new)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             if began:  # never opened if it exists: closing it would release SQLite's locks in this process
@@ -230,18 +228,19 @@ class Store:
             self._database = sqlite3.connect(
                 path, timeout=WAITING_SECONDS, isolation_level=None, check_same_thread=False
             )
-            self._database.text_factory = bytes
             try:
-                self._claim()
+                self._claim(new=new)
             except BaseException:
                 self._database.close()
                 raise
+        except InputError:
+            raise
         except (OSError, sqlite3.Error, ValueError) as error:
-            if isinstance(error, InputError):
-                raise
             raise InputError(f"The file {path} cannot be written ({why(error)}).", "out") from error
 
-    def _claim(self) -> None:
+    def _claim(self, *, new: bool) -> None:
+        database = self._database
+        database.text_factory = bytes
         # WAL needs memory that processes share; without it, readers and the writer wait for each other.
         journal = "DELETE" if on_network(self.path) else "WAL"
         for pragma in (
@@ -253,25 +252,18 @@ class Store:
             f"journal_size_limit = {256 * PAGE}",
             f"journal_mode = {journal}",
         ):
-            self._database.execute(f"PRAGMA {pragma}").fetchall()
-        self._database.execute("BEGIN IMMEDIATE")
-        if self._database.execute("SELECT count(*) FROM sqlite_schema").fetchone() == (0,):
-            for sql in TABLES:
-                self._database.execute(sql)
-            self._database.execute(f"PRAGMA application_id = {APPLICATION}")
-            self._database.execute(f"PRAGMA user_version = {FORMAT}")
-        _check(self._database, self.path)
-        _refuse_held(self._database, self.path)
-        ours = Writer(
-            host=socket.gethostname(),
-            pid=os.getpid(),
-            started=_start_of(os.getpid()) or 0,
-            file=self.path.stat().st_ino,
-            time=time.time(),
-        )
+            database.execute(f"PRAGMA {pragma}").fetchall()
+        database.execute("BEGIN IMMEDIATE")
+        if database.execute("SELECT count(*) FROM sqlite_schema").fetchone() == (0,):
+            for sql in (*TABLES, f"PRAGMA application_id = {APPLICATION}", f"PRAGMA user_version = {FORMAT}"):
+                database.execute(sql)
+        _check(database, self.path)
+        _refuse_taken(database, self.path, new=new)
+        self._inode, pid = self.path.stat().st_ino, os.getpid()
+        ours = Writer(host=socket.gethostname(), pid=pid, started=_start_of(pid) or 0, file=self._inode)
         self._writer = msgspec.json.encode(ours)
-        put(self._database, WRITER, self._writer)
-        self._database.execute("COMMIT")
+        put(database, WRITER, self._writer)
+        database.execute("COMMIT")
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -285,7 +277,7 @@ class Store:
             self._database.execute("BEGIN IMMEDIATE")
             try:
                 claimed = raw_fact(self._database, WRITER) == self._writer
-                if not claimed or self.path.stat().st_ino != msgspec.json.decode(self._writer)["file"]:
+                if not claimed or self.path.stat().st_ino != self._inode:
                     raise Taken("another process writes this file now")
                 yield self._database
                 self._database.execute("COMMIT")

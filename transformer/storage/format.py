@@ -31,16 +31,14 @@ if TYPE_CHECKING:  # its tokenizers need a package that watching an own model do
     from transformer.tasks import Task
 
 SNAPSHOTS = "snapshots"
-Training = tuple[Mapping[str, Array], Mapping[str, object]]
-"""Arrays and facts of a training, as the run's thread packs them; facts are encoded as JSON."""
+Training = tuple[Mapping[str, Array], object]
+"""Arrays and facts of a training, as the run's thread packs them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunFile(RunFacts):
     """The fact `run`."""
 
-    kept: int = 0
-    """Number of transactions so far; the higher, the newer."""
     words: tuple[str, ...]
     """The tracked words, in order."""
 
@@ -88,9 +86,9 @@ def read_chunk(value: object) -> Chunk:
     return chunks.from_bytes(unsealed(value))
 
 
-def read_measured(step: int, data: bytes) -> Measured:
+def read_measured(step: int, value: object) -> tuple[Measurement | Outputs | Evaluation, ...]:
     """Raises ValueError."""
-    found = msgspec.json.decode(data, type=Measured, dec_hook=_array)
+    found = msgspec.json.decode(blob(value), type=Measured, dec_hook=_array)
     evaluation, measurement = found.evaluation, found.measurement
     if not found.records or any(one.step != step for one in found.records):
         raise ValueError("it is of another step")
@@ -98,7 +96,7 @@ def read_measured(step: int, data: bytes) -> Measured:
         raise ValueError("it counts more right than asked")
     if measurement is not None and not _fits(measurement):
         raise ValueError("its sites and heads do not fit each other")
-    return found
+    return found.records
 
 
 def _array(kind: type, values: object) -> Array:
@@ -118,15 +116,18 @@ def _fits(measured: Measurement) -> bool:
     return len(n_heads) == 1 and complete and site in measured.head_scores and 0 <= head < min(n_heads)
 
 
-def read_rows(database: sqlite3.Connection, metrics: Metrics, last: int) -> None:
-    """Add the rows of the steps that a table lacks, up to a step. Raises ValueError."""
+def read_rows(database: sqlite3.Connection, metrics: Metrics, run: RunFile) -> None:
+    """Add the rows that a table lacks; only an own model may have none of a step. Raises ValueError."""
     newest = int(metrics.column("step")[-1]) if len(metrics) else -1
     found = database.execute("SELECT step, numbers FROM step WHERE step > ? ORDER BY step", (newest,))
-    rows, n = [], len(metrics.names) - 1
+    rows: list[tuple[float, ...]] = []
+    n = len(metrics.names) - 1
     for step, value in found:
         numbers = np.frombuffer(unsealed(value), dtype="<f8")
-        if len(numbers) != n or not 0 <= step <= last:
+        if len(numbers) != n or not 0 <= step <= run.step:
             raise ValueError(f"the numbers of step {step:,} are not those of a step of this run")
+        if run.own is None and step != len(metrics) + len(rows) + 1:
+            raise ValueError(f"the numbers of the step before step {step:,} are missing")
         rows.append((step, *numbers))
     if rows:
         metrics.extend(np.array(rows))
@@ -156,21 +157,14 @@ class Mirror:
         weights: the weights of the run's steps.
         owner: digest of the token that commands the run; empty for none.
         saved: the view that the file holds already; None where it holds none, or not exactly this.
-        kept: number of transactions so far.
     """
 
     def __init__(
-        self,
-        task: Task | None,
-        weights: Weights,
-        *,
-        owner: str = "",
-        saved: RunView | None = None,
-        kept: int = 0,
+        self, task: Task | None, weights: Weights, *, owner: str = "", saved: RunView | None = None
     ) -> None:
-        self._task, self._weights, self._owner, self.kept = task, weights, owner, kept
+        self._task, self._weights, self._owner = task, weights, owner
         self._begun = saved is not None  # facts that never change are written
-        self._chunks = {} if saved is None else _by_place(saved.frames)
+        self._chunks = {} if saved is None else by_place(saved.frames)
         self._measured = {} if saved is None else measured_of(saved.frames)
         self._rows = 0 if saved is None else len(saved.metrics)
         self._stored = {one.step for one in weights.snapshots} - weights.waiting(2**62).keys()
@@ -180,9 +174,9 @@ class Mirror:
     ) -> None:
         """Bring the file up to date in one transaction. Raises as `Store.transaction`."""
         waiting, frames = self._weights.waiting(view.step), view.frames
-        places, measured = _by_place(frames), measured_of(frames)
+        places, measured = by_place(frames), measured_of(frames)
         n_rows = int(view.metrics.column("step").searchsorted(view.step, side="right"))
-        run = RunFile(**facts_of(RunFacts, view), words=words, kept=self.kept + 1)
+        run = RunFile(**facts_of(RunFacts, view), words=words)
         with store.lock:
             with store.transaction() as database:
                 if not self._begun:
@@ -207,10 +201,10 @@ class Mirror:
                 )
                 stored = self._thin(database, self._stored | waiting.keys())
                 if training is not None:
-                    data = training if isinstance(training, bytes) else _packed(training)
+                    data = training if isinstance(training, bytes) else as_bytes(*training)
                     database.execute("INSERT OR REPLACE INTO training VALUES (1, ?, ?)", (view.step, data))
             self._weights.note_stored(waiting)
-            self._begun, self.kept, self._rows = True, run.kept, n_rows
+            self._begun, self._rows = True, n_rows
             self._chunks, self._measured, self._stored = places, measured, stored
 
     def thin(self, store: Store) -> None:
@@ -232,7 +226,7 @@ class Mirror:
 
             put(database, "src_tokenizer", self._task.src_tokenizer.to_json().encode())
             put(database, "tgt_tokenizer", self._task.tgt_tokenizer.to_json().encode())
-            write_own_data(view.config.train, lambda name, text: put(database, name, text.encode()))
+            write_own_data(database, view.config.train)
 
     def _write_measured(self, database: sqlite3.Connection, measured: Mapping[int, Measured]) -> None:
         before = self._measured
@@ -258,18 +252,13 @@ class Mirror:
         return steps
 
 
-def _by_place(frames: Frames) -> dict[tuple[int, int], Chunk]:
+def by_place(frames: Frames) -> dict[tuple[int, int], Chunk]:
     """The chunks by number of the word and first step."""
     return {
         (number, chunk.steps[0]): chunk
         for number, word in enumerate(frames.words)
         for chunk in frames.chunks_of(word)
     }
-
-
-def _packed(training: Training) -> bytes:
-    arrays, facts = training
-    return as_bytes(arrays, msgspec.json.encode(facts).decode())
 
 
 def write_run(
@@ -294,6 +283,9 @@ def write_run(
     store = Store(path, new=True)
     try:
         Mirror(task, weights, owner=owner).write(store, view, words, training)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
     finally:
         store.close()
 

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TypeVar
 
 from transformer.errors import InputError
 from transformer.recording.view import ENDED, PAUSED, RunView
@@ -23,7 +24,6 @@ from transformer.storage.file import (
     Store,
     beside,
     is_held,
-    path_of,
     raw_fact,
     reading,
     stamp_of,
@@ -35,6 +35,7 @@ from transformer.storage.saved import Saved, read_run
 from transformer.storage.tokens import SHAPE, new_token
 from transformer.tasks import task_of
 
+T = TypeVar("T")
 FIELD = "run_open"
 MOST_BYTES = 48 * 10**6
 """Maximum bytes of a file to take away, as far as leaving out weights allows."""
@@ -43,11 +44,9 @@ ENVIRONMENT = "HEADLIGHT_RUNS"
 ROOM_SECONDS = 5.0
 """Minimum seconds between two calculations of the size of all runs."""
 LOOK_SECONDS = 1.0
-"""Minimum seconds between two searches of named folders, however many unknown ids are requested."""
+"""Minimum seconds between two searches of named files, however many unknown ids are requested."""
 ROOM = 200_000_000
 """Bytes of disk that an opened file must leave free for the runs that train."""
-OPENING, OPENING_SECONDS = ".opening-", 3600.0
-"""Prefix of the folder in which a file is checked, and seconds after which this has surely ended."""
 FEW = (16, 4, 0)
 """To make room, a run keeps the weights of this many evenly chosen steps, and of the first, the last and the
 moments; if that does not suffice, the next lower number applies."""
@@ -108,22 +107,22 @@ class Library:
 
         A run that has not ended and whose file no process writes is returned as paused.
         """
-        path = self.path_of(id_)
-        try:
-            return None if path is None or not path.exists() else _as_now(read_run_file(path), path)
-        except InputError:
-            return None
+        return self._read_from(id_, lambda path: _as_now(read_run_file(path), path))
 
     def owner(self, id_: str) -> str | None:
         """The digest of the token that commands a kept run."""
-        path = self.path_of(id_)
-        try:
-            if path is None or not path.exists():
-                return None
+
+        def read(path: Path) -> str | None:
             with reading(path) as database:
                 return (raw_fact(database, OWNER) or b"").decode("ascii") or None
-        except InputError:
-            return None
+
+        return self._read_from(id_, read)
+
+    def _read_from(self, id_: str, read: Callable[[Path], T]) -> T | None:
+        path = self.path_of(id_)
+        with suppress(InputError):
+            return None if path is None or not path.exists() else read(path)
+        return None
 
     def published(self) -> dict[str, RunFile]:
         """Runs kept here under a name, as with `--out`: every visitor sees them."""
@@ -169,17 +168,16 @@ class Library:
         id_ = new_token()
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._clear()
             if shutil.disk_usage(self.folder).free < ROOM + 3 * len(data):
                 raise InputError("The disk of this server is nearly full; no run can be opened.", FIELD)
-            with TemporaryDirectory(prefix=OPENING, dir=self.folder) as opening:
-                strange, ours = Path(opening) / "file", Path(opening) / "run"
+            with TemporaryDirectory(prefix="headlight-") as folder:
+                strange = Path(folder) / "file"
                 strange.write_bytes(data)
                 try:
                     saved = read_run(strange, strange=True, training=True)
                     check(saved)
                     write_run(
-                        path_of(ours),
+                        self._path(id_),
                         _settled(saved, id_, processors),
                         saved.words,
                         task=None if saved.view.own else task_of(saved.view.config),
@@ -189,20 +187,11 @@ class Library:
                     )
                 except InputError as error:
                     raise InputError(str(error).replace(str(strange), "This file"), FIELD) from error
-                path_of(ours).rename(self._path(id_))
         except (OSError, sqlite3.Error) as error:
             raise InputError(
                 f"The run cannot be written to this server's disk ({why(error)}).", FIELD
             ) from error
         return id_
-
-    def _clear(self) -> None:
-        """Remove the folders left by a server that was killed while opening a file."""
-        assert self.folder is not None
-        for left in self.folder.glob(f"{OPENING}*"):
-            with suppress(FileNotFoundError):  # another thread has just removed it
-                if time.time() - left.stat().st_mtime > OPENING_SECONDS:
-                    shutil.rmtree(left, ignore_errors=True)
 
     # The limit of the disk.
 
@@ -213,7 +202,7 @@ class Library:
         within `ROOM_SECONDS` of the last time.
 
         Args:
-            in_memory: id to each run in memory, whose folder this process claims.
+            in_memory: id to each run in memory, whose file this process claims.
         """
         if not self._making_room.acquire(blocking=False):
             return  # another thread is making room

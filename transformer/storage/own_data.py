@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from transformer.config import RunConfig, TrainConfig
+from transformer.config import TrainConfig
 from transformer.errors import InputError
+from transformer.storage.file import put, raw_fact
 from transformer.storage.tokens import new_token
 from transformer.tasks.pairs.own import OwnPairs, from_tsv, to_tsv
 from transformer.tasks.pairs.store import (
@@ -88,35 +89,28 @@ class UploadCache:
             del self._held[name]
 
 
-def write_own_data(config: TrainConfig, write: Callable[[str, str], object]) -> None:
-    """Write the uploads that a configuration contains only as digests.
-
-    Args:
-        write: takes the name of a fact and its text.
-    """
+def write_own_data(database: sqlite3.Connection, config: TrainConfig) -> None:
+    """Write the uploads that a configuration contains only as digests."""
     if config.task == "pairs":
-        write(PAIRS, to_tsv(pairs_of(config.pairs or "")))
+        put(database, PAIRS, to_tsv(pairs_of(config.pairs or "")).encode())
     if config.tokenizer == "file":
-        write(TOKENIZER, tokenizer_of(config.tokenizer_file).content)
+        put(database, TOKENIZER, tokenizer_of(config.tokenizer_file).content.encode())
 
 
-def saved_data(fact: Callable[[str], bytes | None], config: RunConfig) -> OwnData:
+def saved_data(database: sqlite3.Connection, config: TrainConfig) -> OwnData:
     """Read the own data of a run from its file; its task can be made as long as the returned object exists.
-
-    Args:
-        fact: returns the fact of a name.
 
     Raises:
         InputError: the data is missing, or is not what the run was trained on.
+        ValueError: it is damaged.
     """
-    train = config.train
     own, file = None, None
-    if train.task == "pairs":
-        own = intern_pairs(from_tsv((fact(PAIRS) or b"").decode()))
-        if own.digest != train.pairs:
+    if config.task == "pairs":
+        own = intern_pairs(from_tsv((raw_fact(database, PAIRS) or b"").decode()))
+        if own.digest != config.pairs:
             raise InputError("The file does not hold the pairs of its run.")
-    if train.tokenizer == "file":
-        file = intern_tokenizer((fact(TOKENIZER) or b"").decode())
-        if file.digest != train.tokenizer_file:
+    if config.tokenizer == "file":
+        file = intern_tokenizer((raw_fact(database, TOKENIZER) or b"").decode())
+        if file.digest != config.tokenizer_file:
             raise InputError("The file does not hold the tokenizer of its run.")
     return OwnData(pairs=own, tokenizer=file)

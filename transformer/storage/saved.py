@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
-import msgspec
-
-from transformer.axes import is_own
+from transformer.axes import is_own, reading_sites
 from transformer.errors import InputError
-from transformer.insight.scores import FOCUS
+from transformer.insight.scores import FOCUS, ROLES
 from transformer.recording.chunk import Chunk, facts_of
-from transformer.recording.frames import Frames, Recorded
+from transformer.recording.frame import Array, Measurement
+from transformer.recording.frames import BESIDE, MEMORY_LIMIT, Frames, Recorded
 from transformer.recording.metrics import Metrics
-from transformer.recording.view import ENDED, FAILED, PAUSED, RunFacts, RunView
+from transformer.recording.view import ENDED, FAILED, MAX_WORDS, PAUSED, RunFacts, RunView
 from transformer.recording.weights import Weights
-from transformer.storage.arrays import read_facts, read_weights
-from transformer.storage.file import blob, fact, raw_fact, reading
+from transformer.storage.arrays import read_arrays, read_weights
+from transformer.storage.file import blob, fact, reading
 from transformer.storage.format import (
     SNAPSHOTS,
-    Measured,
     RunFile,
     Snapshots,
+    by_place,
     read_chunk,
     read_measured,
     read_rows,
@@ -34,8 +34,11 @@ from transformer.storage.log import LOG
 from transformer.storage.own_data import OwnData, saved_data
 from transformer.tasks import task_of
 
-Place = tuple[int, int, int]
-"""Number of a word, first step, and rowid of a chunk."""
+T = TypeVar("T")
+Place = tuple[int, int, int | bytes]
+"""Of a chunk: the number of its word, its first step, its rowid. Of a measurement: -1, its step, its row."""
+MOST_SNAPSHOTS = 32_768
+"""Most steps whose weights are taken from a stranger's file: each of them is looked up."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,8 +50,8 @@ class Saved:
     words: tuple[str, ...]
     """The tracked words, in order."""
     weights: Weights
-    kept: int
-    """Number of transactions so far; 0 where a part is damaged, so that all is to be written again."""
+    whole: bool
+    """Whether all of its recording was read; otherwise all is to be written again."""
     state: str
     """The state as it was written; in `view` a run that has not ended is paused."""
     can_go_on: bool
@@ -73,11 +76,9 @@ class Reader:
     def __init__(self, path: Path, *, strange: bool = False, training: bool = False) -> None:
         self.path, self._strange, self._training = path, strange, training
         self._weights = Weights(stored_weights(path))
-        self._chunks: dict[Place, Chunk | None] = {}  # None where it is damaged
-        self._measured: dict[int, tuple[bytes, Measured | None]] = {}
+        self._parts: dict[Place, tuple[Recorded, ...]] = {}  # empty where it is damaged
         self._frames: Frames | None = None
-        self._metrics: Metrics | None = None
-        self._held: OwnData | None = None
+        self._metrics, self._held = Metrics(), OwnData()
         self._id = ""
 
     def read(self) -> Saved:
@@ -87,20 +88,19 @@ class Reader:
         """
         with reading(self.path, strange=self._strange) as database:
             run = run_fact(database)
-            if self._id not in ("", run.id):
-                raise InputError(f"{self.path} holds another run now.")
-            if self._held is None:
-                self._held = OwnData()
-                if run.own is None:
-                    self._held = saved_data(lambda name: raw_fact(database, name), run.config)
-            if self._metrics is None:
+            if self._strange:
+                _refuse_too_much(database, run)
+            if not self._id:
                 self._metrics = Metrics(run.own.curves if run.own else ())
-            read_rows(database, self._metrics, run.step)
-            frames = self._read_frames(database, run, self._metrics)
+                self._held = OwnData() if run.own else saved_data(database, run.config.train)
+                self._id = run.id
+            if self._id != run.id:
+                raise InputError(f"{self.path} holds another run now.")
+            read_rows(database, self._metrics, run)
+            frames = self._read_frames(database, run)
             if run.own is None:  # an own model has no known configuration
                 self._read_weights(database)
             training, damage = self._read_training(database, run)
-            self._id = run.id
         state, reason = run.state, run.reason
         if state not in ENDED:
             state = PAUSED
@@ -113,13 +113,13 @@ class Reader:
             snapshots=self._weights.snapshots,
             metrics=self._metrics,
         )
-        whole = all(self._chunks.values()) and all(one for _, one in self._measured.values())
+        chunks = {place[:2] for place in self._parts if place[0] >= 0}
         return Saved(
             path=self.path,
             view=view,
             words=run.words,
             weights=self._weights,
-            kept=run.kept if whole else 0,
+            whole=all(self._parts.values()) and chunks == by_place(frames).keys(),
             state=run.state,
             can_go_on=run.own is None and training is not None and not damage,
             damage=damage,
@@ -127,53 +127,53 @@ class Reader:
             training=training if self._training else None,
         )
 
-    def _read_frames(self, database: sqlite3.Connection, run: RunFile, metrics: Metrics) -> Frames:
+    def _read_frames(self, database: sqlite3.Connection, run: RunFile) -> Frames:
         """The recording of the run; damaged parts are left out with a warning."""
-        places: list[Place] = database.execute("SELECT word, first, rowid FROM map").fetchall()
-        if not all(type(one) is int for place in places for one in place[:2]):
+        stored: list[Place] = database.execute("SELECT word, first, rowid FROM map").fetchall()
+        if not all(type(one) is int for place in stored for one in place):
             raise ValueError("a chunk has no place")
-        gone = self._chunks.keys() - {*places}
-        new: list[Recorded] = []
-        for step, value in database.execute("SELECT step, data FROM measurement ORDER BY step"):
-            data = blob(value)
-            if step not in self._measured or self._measured[step][0] != data:
-                measured = self._taken(lambda: read_measured(step, data), run, step)  # noqa: B023
-                self._measured[step] = data, measured
-                new += measured.records if measured is not None else ()
-        for place in sorted({*places} - self._chunks.keys()):
-            row = database.execute("SELECT data FROM map WHERE rowid = ?", place[2:]).fetchone()
-            chunk = self._taken(lambda: read_chunk(row and row[0]), run, place[1])  # noqa: B023
-            self._chunks[place] = chunk
-            new += [chunk] if chunk is not None else ()
-        known, aim = self._frames, FOCUS if run.own else task_of(run.config).aim
-        if known is None or gone:
-            for place in gone:
-                del self._chunks[place]
-            steps = {step for (step,) in database.execute("SELECT step FROM measurement")}
-            self._measured = {step: one for step, one in self._measured.items() if step in steps}
-            every: list[Recorded] = []
-            for _, one in self._measured.values():
-                every += one.records if one is not None else ()
-            every += [one for _, one in sorted(self._chunks.items()) if one is not None]
+        places: list[Place] = database.execute("SELECT -1, step, data FROM measurement").fetchall()
+        before, self._parts = self._parts, {}
+        for place in places + sorted(stored):
+            part = before[place] if place in before else self._part(database, run, place)
+            self._parts[place] = part
+        chunks = [one for part in self._parts.values() for one in part if isinstance(one, Chunk)]
+        _refuse_forged(chunks, own=run.own is not None)
+        aim, known = FOCUS if run.own else task_of(run.config).aim, self._frames
+        scored: dict[str, list[str]] = {}
+        for place, part in self._parts.items():
+            if any(isinstance(one, Measurement) and not _scored(one, chunks, aim, scored) for one in part):
+                self._parts[place] = ()
+        if known is None or before.keys() - self._parts.keys():
             generation = 0 if known is None else known.generation + 1
-            known = Frames(every, numbers=metrics.at, aim=aim, generation=generation)
+            every = [one for part in self._parts.values() for one in part]
+            frames = Frames(every, numbers=self._metrics.at, aim=aim, generation=generation)
         else:
-            known = known.extended(new, metrics.at)
-        self._frames = known
-        return known if _shows(known, own=run.own is not None) else Frames(aim=aim, generation=1)
+            new = [one for place, part in self._parts.items() if place not in before for one in part]
+            frames = known.extended(new)
+        self._frames, evaluated = frames, frames.evaluated_at(0) is not None
+        whole = chunks and frames.measured_at(0) is not None and evaluated == (run.own is None)
+        return frames if whole else Frames(aim=aim, generation=1)
 
-    def _taken(self, read: Any, run: RunFile, step: int) -> Any:
-        """A part of the recording; None, with a warning, where it is damaged or not of this run."""
+    def _part(self, database: sqlite3.Connection, run: RunFile, place: Place) -> tuple[Recorded, ...]:
+        """A part of the recording; empty, with a warning, where it is damaged or not of this run."""
+        word, step, row = place
+        found: tuple[Recorded, ...]
         try:
-            found = read()
-            if isinstance(found, Chunk) and found.word.text not in run.words:
-                raise ValueError("it is of no tracked word")
-            if max(found.steps if isinstance(found, Chunk) else (step,)) > run.step:
+            if word < 0:
+                found = read_measured(step, row)
+            else:
+                data = database.execute("SELECT data FROM map WHERE rowid = ?", (row,)).fetchone()
+                chunk = read_chunk(data and data[0])  # a damaged index finds no row
+                if chunk.word.text not in run.words:
+                    raise ValueError("it is of no tracked word")
+                found, step = (chunk,), chunk.steps[-1]
+            if step > run.step:
                 raise ValueError("it is of a later step than the run")
             return found
         except (ValueError, RecursionError, OverflowError) as error:  # an InputError is a ValueError
-            LOG.warning("%s: what was recorded at step %s is left out: %s", self.path.name, step, error)
-            return None
+            LOG.warning("%s: what was recorded at step %s is left out: %s", self.path.name, place[1], error)
+            return ()
 
     def _read_weights(self, database: sqlite3.Connection) -> None:
         """Which steps have weights; the weights are read when they are used."""
@@ -183,6 +183,8 @@ class Reader:
             kept = [(step, taken) for taken, steps in groups for step in steps]
             if [step for step, _ in kept] != sorted({max(0, step) for step, _ in kept}):
                 raise ValueError("they are in no order")
+            if self._strange and len(kept) > MOST_SNAPSHOTS:
+                raise ValueError(f"{len(kept):,} steps have more than {MOST_SNAPSHOTS:,}")
             if kept and not tensors:
                 row = database.execute("SELECT data FROM weights LIMIT 1").fetchone()
                 tensors, _ = read_weights(blob(row and row[0]))
@@ -199,6 +201,8 @@ class Reader:
             return None, ""
         if row[0] != run.step and run.state != FAILED:
             return blob(row[1]), f"Its saved training is at another step than the run: {row[0]!r}."
+        if (n_rows := len(self._metrics)) != run.step and run.state != FAILED:
+            return blob(row[1]), f"It has the numbers of {n_rows:,} of its {run.step:,} steps."
         return blob(row[1]), ""
 
 
@@ -207,49 +211,60 @@ def read_run(path: Path, *, strange: bool = False, training: bool = False) -> Sa
     return Reader(path, strange=strange, training=training).read()
 
 
-def read_training(path: Path) -> bytes:
-    """The state of the training. Raises InputError."""
+def read_training(path: Path, kind: type[T]) -> tuple[dict[str, Array], T]:
+    """The arrays and the facts of the saved training. Raises InputError."""
     with reading(path) as database:
         row = database.execute("SELECT data FROM training").fetchone()
-        return blob(row and row[0])
-
-
-def training_facts(data: bytes, types: dict[str, Any]) -> dict[str, Any]:
-    """The facts of a saved training, without its arrays, each part as its type.
-
-    Raises:
-        InputError: it is damaged, or a part has another type.
-    """
     try:
-        raw = msgspec.json.decode(read_facts(data), type=dict[str, msgspec.Raw])
-        if missing := types.keys() - raw.keys():
-            raise ValueError(f"it lacks {', '.join(sorted(missing))}")
-        return {name: msgspec.json.decode(raw[name], type=kind) for name, kind in types.items()}
-    except (ValueError, RecursionError) as error:  # a msgspec.ValidationError is a ValueError
+        return read_arrays(blob(row and row[0]), kind)
+    except ValueError as error:
         raise InputError(f"The saved training cannot be read ({error}).") from error
 
 
-def _shows(frames: Frames, *, own: bool) -> bool:
-    """Whether every frame can be put together: its maps and scores have the same sites and number of heads.
+def _refuse_too_much(database: sqlite3.Connection, run: RunFile) -> None:
+    """Refuse the file of a stranger that would take longer to read than any run. Raises InputError."""
+    rows = "SELECT data FROM map UNION ALL SELECT data FROM measurement"
+    n, nbytes = database.execute(f"SELECT count(*), total(length(data)) FROM ({rows})").fetchone()
+    if n * BESIDE + nbytes > 2 * MEMORY_LIMIT:
+        raise InputError("This file has more frames than a run can have.")
+    if len(run.words) > MAX_WORDS:
+        raise InputError(f"This file has {len(run.words):,} tracked words; a run has at most {MAX_WORDS}.")
+
+
+def _refuse_forged(chunks: Sequence[Chunk], *, own: bool) -> None:
+    """Refuse chunks that no run has together; damaged ones are left out before. Raises ValueError.
 
     Args:
-        own: whether it may be an own model, which is not evaluated here.
+        own: whether they are of an own model.
     """
-    grouped = {is_own(chunk.axes) for word in frames.words for chunk in frames.chunks_of(word)}
-    evaluated = frames.evaluated_at(0) is not None
-    if not frames or frames.measured_at(0) is None or grouped != {not evaluated}:
+    ends: dict[str, int] = {}
+    for chunk in chunks:
+        if chunk.steps[0] <= ends.get(chunk.word.text, -1):
+            raise ValueError(f"the maps of step {chunk.steps[0]:,} are there twice")
+        if _shape_of(chunk) != _shape_of(chunks[0]) or is_own(chunk.axes) != own:
+            raise ValueError(f"the maps of step {chunk.steps[0]:,} are of another model")
+        ends[chunk.word.text] = chunk.steps[-1]
+
+
+def _shape_of(chunk: Chunk) -> tuple[tuple[str, ...], int]:
+    """The sites of a model, and its number of heads."""
+    return tuple(chunk.axes), next(iter(chunk.maps.values())).shape[1]
+
+
+def _scored(one: Measurement, chunks: Sequence[Chunk], aim: str, known: dict[str, list[str]]) -> bool:
+    """Whether a measurement fits the maps.
+
+    Args:
+        aim: the score that every site has where the answer reads the question.
+        known: name of a score to the sites that have it, so far.
+    """
+    scores = one.head_scores
+    read = reading_sites(chunks[0].axes) if chunks else []
+    shape = tuple(scores), len(scores[one.clearest[0]]["entropy"])
+    if not read or shape != _shape_of(chunks[0]) or one.clearest[0] not in read:
         return False
-    if not evaluated and not own:
-        return False
-    sites = {tuple(one.head_scores) for one in frames.measurements}
-    heads = {
-        len(values)
-        for one in frames.measurements
-        for of in one.head_scores.values()
-        for values in of.values()
+    having = {
+        name: [site for site in scores if name in scores[site]] for of in scores.values() for name in of
     }
-    for word in frames.words:
-        for chunk in frames.chunks_of(word):
-            sites.add(tuple(chunk.axes))
-            heads.add(next(iter(chunk.maps.values())).shape[1])
-    return len(sites) == len(heads) == 1
+    complete = {*read} <= {*having.get(aim, ())} and all(of.keys() & ROLES.keys() for of in scores.values())
+    return complete and all(known.setdefault(name, sites) == sites for name, sites in having.items())

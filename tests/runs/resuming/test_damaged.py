@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from tests.conftest import change, with_facts
 from tests.runs.resuming.conftest import advance_to, finish
 from transformer.runs.run_recording import RunRecording
-from transformer.storage.arrays import as_bytes, read_arrays, read_facts
+from transformer.storage.arrays import as_bytes
 from transformer.storage.saved import read_run, read_training
 
 
@@ -33,11 +34,16 @@ def changed(how):
     """Return a function that changes the arrays and facts of a saved training, which stays valid."""
 
     def damage(path):
-        arrays, facts = read_arrays(read_training(path)), json.loads(read_facts(read_training(path)))
+        arrays, facts = read_training(path, dict)
         how(arrays, facts)
-        change(path, "UPDATE training SET data = ?", as_bytes(arrays, json.dumps(facts)))
+        change(path, "UPDATE training SET data = ?", as_bytes(arrays, facts))
 
     return damage
+
+
+def training_in(path):
+    with closing(sqlite3.connect(path)) as database:
+        return database.execute("SELECT * FROM training").fetchall()
 
 
 UNFIT = "The saved training does not fit its own configuration ("
@@ -67,7 +73,7 @@ def test_a_damaged_training_is_reported_its_past_is_shown_and_its_recording_stay
     advance_to(run, 5)
     folder = killed(run)
     damaged(folder)
-    before = read_training(folder)
+    before = training_in(folder)
     again = go_on(folder)
     again.resume()
     assert again.ready.wait(30)
@@ -77,7 +83,7 @@ def test_a_damaged_training_is_reported_its_past_is_shown_and_its_recording_stay
     assert again.view.reason.startswith(told)
     assert again.view.frames.steps == tuple(range(6))
     assert again.view.metrics.column("loss").tolist() == run.view.metrics.column("loss").tolist()
-    assert read_training(folder) == before
+    assert training_in(folder) == before
     assert read_run(folder).view.frames.steps == tuple(range(6))
 
 

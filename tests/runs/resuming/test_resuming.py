@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from itertools import product
@@ -18,7 +17,6 @@ from transformer.fitting import with_task
 from transformer.interventions import Block, Interventions
 from transformer.runs.run import Run
 from transformer.storage.archive import Archive
-from transformer.storage.arrays import read_facts
 from transformer.storage.saved import read_training
 from transformer.tasks import Task
 from transformer.tasks.pairs import store as store_of_pairs
@@ -50,7 +48,7 @@ def log_of(run, path):
     """Close a run and return the log of interventions in its file."""
     run.close()
     run.join()
-    return json.loads(read_facts(read_training(path)))["progress"]["interventions"]
+    return read_training(path, dict)[1]["progress"]["interventions"]
 
 
 def intervene(taken):
