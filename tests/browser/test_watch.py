@@ -71,7 +71,7 @@ def test_one_press_trains_to_the_goal_and_full_screen_shows_the_anti_diagonal_he
     )
     assert inside == [1280, 720]
     watch.step_by("ArrowLeft")
-    watch.until(lambda: watch.stands_at(step - 1))
+    watch.until(lambda: (at := watch.number("live_map", "step")) < step and watch.stands_at(at))
     watch.page.keyboard.press("f")
     watch.until(lambda: not watch.page.evaluate("Boolean(document.fullscreenElement)"))
 
