@@ -44,7 +44,7 @@ class Drawn:
     @property
     def columns(self) -> list[str]:
         """The tokens below the map, without markup."""
-        return [re.sub("<[^>]*>", "", text) for text in self.layout["xaxis"]["ticktext"]]
+        return [re.sub("<[^>]*>|\u2002", "", text) for text in self.layout["xaxis"]["ticktext"]]
 
 
 def unpacked(packed: dict[str, Any]) -> np.ndarray:

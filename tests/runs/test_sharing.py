@@ -62,7 +62,8 @@ def test_a_slot_granted_after_a_pause_starts_nothing(server, begin, until):
     second._runner.ask(second._runner.called)  # as if granted just before the pause took effect
     second.set_pace(5.0).result(20)
     assert (second.view.state, second.view.step) == ("paused", 0)
-    assert begin(registry).view.state == "training"
+    third = begin(registry)
+    until(lambda: third.view.state == "training")
 
 
 def test_a_run_that_fails_gives_its_slot_to_the_next(server, begin, tiny, until, monkeypatch):

@@ -102,7 +102,10 @@ def step_axis(planned: int) -> Part:
 
 def panel_name(text: str, top: float, x: float = 1.0, anchor: str = "right top", size: int = 12) -> Part:
     """The name of a panel; by default inside its upper right corner, where no curve begins or ends."""
-    return note(text, x, top, anchor, size=size, **PAPER)
+    beside = (
+        {"xshift": -8} if anchor.startswith("right") else {}
+    )  # the marker of the newest step is at the edge
+    return note(text, x, top, anchor, size=size, **PAPER, **beside)
 
 
 def curves(

@@ -34,9 +34,11 @@ BESIDE: Part = {
     "xpad": 2,
     "title": {"text": ""},
     "tickfont": {"size": 10},
+    "tickvals": [math.sqrt(weight) for weight in colors.WEIGHT_TICKS if weight != 0.01],
+    "ticktext": [name for weight, name in colors.WEIGHT_TICKS.items() if weight != 0.01],  # too near to 0
 }
 """Where the legend of a large map stands: at its right, where it lies on no title."""
-_ASIDE = 2 * "\u2002"
+_ASIDE = 3 * "\u2002"
 """Spaces beside a special token."""
 LEANING = -40
 """Angle of column labels that are too wide to be horizontal, in degrees."""

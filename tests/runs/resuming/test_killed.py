@@ -43,6 +43,12 @@ print(len(steps))
 """A program that reads a run's file all the time, and prints how many of its moments it has seen."""
 
 
+def train(*arguments):
+    """Train by the command line, without output: under the test runner there may be nowhere to write it."""
+    sys.stdout = sys.stderr = Path(os.devnull).open("w", encoding="utf-8")
+    return main(["train", *map(str, arguments)])
+
+
 @pytest.fixture
 def trained():
     """Start processes that train, with these arguments; kill them at the end.
@@ -53,7 +59,7 @@ def trained():
     context.set_forkserver_preload(["transformer.commands.train", "transformer.runs.recorded_training"])
 
     def begin(*arguments):
-        begun.append(context.Process(target=main, args=(["train", *map(str, arguments)],)))
+        begun.append(context.Process(target=train, args=arguments))
         begun[-1].start()
         return begun[-1]
 
