@@ -153,7 +153,7 @@ def film(page: Page, address: str) -> dict[str, float]:
     page.goto(address)
     page.wait_for_selector(".st-key-live_map .map[data-step]")
     time.sleep(1.0)
-    slider = page.locator(".st-key-time_step input")
+    slider = page.locator(".st-key-time_step input[type=range]")
     page.locator(".st-key-time_speed select").select_option("60/s")
     slider.focus()
     slider.press("Home")

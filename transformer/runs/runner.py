@@ -24,7 +24,6 @@ from transformer.recording.view import (
 )
 from transformer.runs.machine import give_back_memory
 from transformer.runs.queue import Lease
-from transformer.runs.untrained import BUILDING
 from transformer.storage.log import LOG, note
 
 if TYPE_CHECKING:  # recorded_training imports torch
@@ -228,8 +227,7 @@ class Runner:
 
     def _begin(self) -> None:
         if self.view.state != FAILED:
-            with BUILDING:
-                self._training = self._build()
+            self._training = self._build()
         self.ready.set()
 
     @staticmethod
