@@ -62,7 +62,8 @@ CHOOSE = """(step) => new Promise((resolve, reject) => {
   slider.value = step;
   slider.dispatchEvent(new Event("input", { bubbles: true }));
   const look = () => {
-    if (picture.dataset.step === String(step)) resolve(performance.now() - began);
+    // The nearest recorded step is shown: a slow machine does not record every one.
+    if (Math.abs(picture.dataset.step - step) < 3) resolve(performance.now() - began);
     else if (performance.now() - began > 10000) reject(new Error(`no picture of step ${step}`));
     else requestAnimationFrame(look);
   };
