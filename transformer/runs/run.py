@@ -18,7 +18,7 @@ from transformer.runs.machine import check_machine
 from transformer.runs.queue import Lease
 from transformer.runs.runner import Runner
 from transformer.runs.thread import RunThread
-from transformer.runs.untrained import BUILDING, Untrained, untrained_model
+from transformer.runs.untrained import Untrained, untrained_model
 from transformer.storage.own_data import own_data_of
 from transformer.storage.tokens import new_token
 from transformer.tasks import task_of
@@ -86,24 +86,19 @@ class Run:
         self._published = Publisher(untrained(config, id_ or new_token()) if saved is None else saved.view)
         self._beginning, self._begun = threading.Lock(), False
         self._untrained: Untrained | None = None
-        self._model: Future[Untrained] | None = None
 
         def build() -> RecordedTraining:
             from transformer.runs.recorded_training import RecordedTraining
 
-            model = self._model
-            if self._untrained is None and model is not None and not model.cancel():
-                self._show(model.result())  # it is being built: the run need not record it again
-            with BUILDING:
-                return RecordedTraining(
-                    self._published,
-                    self.questions,
-                    self._weights,
-                    every_step=every_step,
-                    saved=saved,
-                    begun=self._untrained,
-                    distributed=distributed,
-                )
+            return RecordedTraining(
+                self._published,
+                self.questions,
+                self._weights,
+                every_step=every_step,
+                saved=saved,
+                begun=self._untrained,
+                distributed=distributed,
+            )
 
         self._runner = Runner(self._published, self.lease, build)
         self.ready = self._runner.ready
@@ -112,6 +107,7 @@ class Run:
             self._keep_in(archive, whole=saved is not None and saved.whole)
         self.thread = RunThread(f"run-{self.id[:6]}")
         """The thread that trains it now, or will after the present step; the runs of a race share one."""
+        self._model: Future[Untrained] | None = None
         if shown_first:
             self._model = untrained_model(config, self.questions, self.own_data)
             self._model.add_done_callback(self._show_untrained)
@@ -126,29 +122,27 @@ class Run:
                 self.thread.take(self._runner)
 
     def _show_untrained(self, model: Future[Untrained]) -> None:
-        """Show the untrained model of the settings, unless the run has begun and shows it itself."""
+        """Show the untrained model of the settings, unless the run has begun and records its own."""
         with self._beginning:
             if self._begun:
                 return
             try:
-                self._show(model.result())
+                self._untrained = found = model.result()
             except Exception as error:
                 self._runner.fail(error)
+            else:
+                for one in found.weights.snapshots:
+                    body = found.weights.body(one.step)
+                    self._weights.append({one.step: body}, one.interventions, found.weights.tensors)
+                self._published.publish(
+                    config=found.view.config,
+                    device=found.view.device,
+                    threads=found.view.threads,
+                    parameters=found.view.parameters,
+                    frames=found.view.frames.extended((), self.view.metrics.at),
+                    snapshots=self._weights.snapshots,
+                )
             self.ready.set()
-
-    def _show(self, model: Untrained) -> None:
-        self._untrained, view = model, model.view
-        for one in model.weights.snapshots:
-            body = model.weights.body(one.step)
-            self._weights.append({one.step: body}, one.interventions, model.weights.tensors)
-        self._published.publish(
-            config=view.config,
-            device=view.device,
-            threads=view.threads,
-            parameters=view.parameters,
-            frames=view.frames.extended((), self.view.metrics.at),
-            snapshots=self._weights.snapshots,
-        )
 
     def _ask(self, command: Callable[[], None]) -> Future[None]:
         """Have the run's thread carry out a command between two steps: see `Runner.ask`."""

@@ -24,6 +24,7 @@ from transformer.recording.view import (
 )
 from transformer.runs.machine import give_back_memory
 from transformer.runs.queue import Lease
+from transformer.runs.untrained import BUILDING
 from transformer.storage.log import LOG, note
 
 if TYPE_CHECKING:  # recorded_training imports torch
@@ -227,7 +228,8 @@ class Runner:
 
     def _begin(self) -> None:
         if self.view.state != FAILED:
-            self._training = self._build()
+            with BUILDING:
+                self._training = self._build()
         self.ready.set()
 
     @staticmethod
