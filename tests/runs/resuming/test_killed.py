@@ -13,6 +13,7 @@ import time
 from itertools import pairwise
 from pathlib import Path
 from subprocess import PIPE
+from types import ModuleType
 
 import pytest
 
@@ -50,11 +51,13 @@ def train(*arguments):
 
 
 @pytest.fixture
-def trained():
+def trained(monkeypatch):
     """Start processes that train, with these arguments; kill them at the end.
 
     They are copies of a process that has imported PyTorch, so that they start at once.
     """
+    # A process first runs the file of the main module, which after a test of a page is the page's script.
+    monkeypatch.setitem(sys.modules, "__main__", ModuleType("__main__"))
     begun, context = [], multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["transformer.commands.train", "transformer.runs.recorded_training"])
 
