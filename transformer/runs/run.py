@@ -131,9 +131,7 @@ class Run:
             except Exception as error:
                 self._runner.fail(error)
             else:
-                for one in found.weights.snapshots:
-                    body = found.weights.body(one.step)
-                    self._weights.append({one.step: body}, one.interventions, found.weights.tensors)
+                self._weights = found.weights.chosen(found.weights.nbytes)
                 self._published.publish(
                     config=found.view.config,
                     device=found.view.device,

@@ -55,7 +55,7 @@ class Runner:
         """The event for which the run's thread waits."""
         self.move: Callable[[Runner], None] | None = None
         """Hands the run to another thread, which its thread is to do now."""
-        self.closing = self._over = self._begun = False
+        self.closing = self._over = False
         self._training: RecordedTraining | None = None
         self._published, self._build = published, build
         self._commands: queue.SimpleQueue[tuple[Callable[[], None], Future[None]]] = queue.SimpleQueue()
@@ -170,11 +170,12 @@ class Runner:
 
     def tend(self) -> None:
         """Between steps: build the model, carry out the commands that wait, develop and save."""
-        if not self._begun:
-            self._begun = True
-            self._begin()
-        if self._training is None or self.view.state == FAILED:
+        if self.view.state == FAILED:
             return
+        if self._training is None:
+            with BUILDING:
+                self._training = self._build()
+            self.ready.set()
         self._training.use_threads()
         while not self._commands.empty():
             self._obey(*self._commands.get())
@@ -225,12 +226,6 @@ class Runner:
         finally:
             self._training = None
             self.ended.set()
-
-    def _begin(self) -> None:
-        if self.view.state != FAILED:
-            with BUILDING:
-                self._training = self._build()
-        self.ready.set()
 
     @staticmethod
     def _obey(command: Callable[[], None], answer: Future[None]) -> None:

@@ -5,6 +5,7 @@ import { drawLines } from "./lines.js";
 import { drawBatch, drawChanges, drawLegend, drawLens, drawLikely, drawRole } from "./numbers.js";
 import { cellOf, endOf, isShare, label, paintCells, paintTable, said, together } from "./picture.js";
 
+const [NARROW, OPENED] = [610, 760]; // widths in px up to which a lane runs downwards: closed, and with an open box
 const OPENS = 200; // ms that a box takes to open
 const LABELLED = 16; // maximum rows of a table with tokens beside them
 const CLOSED = { embedding: "positions", feed_forward: "narrowed", output: "stack" }; // what a closed box shows
@@ -179,9 +180,14 @@ export class Model {
       else if (shown.at(-1)?.dataset.layer !== layer) shown.push(this.foldedLayer(name, layerOf(box), layer));
     }
     tokens.prepend(element("li", {}, element("b", { textContent: name === "encoder" ? "Encoder" : "Decoder" })));
-    const lane = element("div", { className: `lane${opened ? " open" : ""}`, role: "group", ariaLabel: name }, tokens, element("div", { className: "boxes" }, ...shown));
+    const lane = element("div", { className: `lane${opened ? " open" : ""}${this.runsDown(opened) ? " down" : ""}`, role: "group", ariaLabel: name }, tokens, element("div", { className: "boxes" }, ...shown));
     lane.dataset.lane = name;
     return lane;
+  }
+
+  // Whether a lane has too little room to run from left to right; an open box needs the whole width.
+  runsDown(opened) {
+    return this.root.clientWidth <= (opened ? OPENED : NARROW);
   }
 
   // The layers to fold for lack of room: from the middle outwards, except layers unfolded by hand.
@@ -193,7 +199,7 @@ export class Model {
     const room = this.root.clientWidth - (opened ? 640 : 250);
     const middle = [...layers].sort((a, b) => Math.abs(a - (layers.length - 1) / 2) - Math.abs(b - (layers.length - 1) / 2) || a - b);
     const wide = () => layers.reduce((sum, layer) => sum + (folded.has(layer) ? WIDTHS.folded + 12 : needed(layer)), 0);
-    if (this.root.clientWidth <= 610) return folded; // the lanes run downwards, see model.css
+    if (this.runsDown(false)) return folded;
     for (const layer of middle) {
       const holds = boxes.some((box) => layerOf(box) === layer && this.open.has(box.name));
       if (wide() > room && chosen[layer] !== false && !holds && layers.length > 1) folded.add(layer);
