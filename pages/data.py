@@ -7,7 +7,7 @@ import streamlit as st
 from pages.own_data.examples import draw_examples, what_it_is
 from pages.own_data.in_use import own_data
 from pages.own_data.pairs import upload_pairs, uploader
-from pages.own_data.report import go_to_watch, pairs_report
+from pages.own_data.report import go_to_watch, pairs_report, train_button
 from pages.own_data.tokenizer import tokenizer_upload
 from pages.own_data.tokens import draw_tokens
 from pages.own_data.unknown import warn_of_unknown
@@ -65,7 +65,7 @@ style()
 form = data_settings()
 if form.values["task"] == "pairs":
     with st.container(key="pairs"):
-        left, right = st.columns([1, 1.75], gap="medium")
+        left, right = st.columns([1, 1.6], gap="medium")
         with left:
             upload, refusal = upload_pairs()
         with right, st.container(key="pairs_report"):
@@ -73,10 +73,12 @@ if form.values["task"] == "pairs":
     own = own_data().pairs
     form.values["pairs"] = own.digest if own else None  # the pairs that the report has just stored
 else:
-    said, own = st.columns([1.9, 1], vertical_alignment="center", gap="medium")
-    said.markdown(what_it_is(form.values["task"]))
-    with own:
+    left, right = st.columns([1, 1.6], vertical_alignment="center", gap="medium")
+    with left:
         uploader()
+    with right:
+        st.markdown(what_it_is(form.values["task"]))
+        train_button(disabled=False)
 config, corpus, task = made_of(form)
 warn_of_unknown(config)
 with st.container(key="data_examples"):

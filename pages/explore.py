@@ -68,7 +68,7 @@ def live(view: RunView) -> None:
         elif wanted is not None and wanted != snapshot.step:
             st.markdown(f"Step {wanted:,} has no snapshot: the model of step **{snapshot.step:,}** answers.")
         else:
-            st.markdown(f"The model of step **{snapshot.step:,}** answers.")
+            st.markdown("")
     show_error_in(problem, refused)
     draw(view, snapshot, answer)
 

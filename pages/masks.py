@@ -10,7 +10,7 @@ from pages.controls.mask_switches import beside, mask_problem, mask_switches, ma
 from pages.controls.racing import race
 from pages.controls.words import draw_word_box, word_choice
 from pages.inside.explanation import explanation
-from pages.inside.mask_words import batch_table, learned_with, others, two_losses
+from pages.inside.mask_words import batch_table, learned_with, others, two_losses, with_masks
 from pages.player.figure import live_figure
 from pages.player.following import following
 from pages.runs import drafts
@@ -45,12 +45,14 @@ if session.box is None and seen.frame is not None:
     session.box = Place(*selection.head(seen.frame, sites_of(seen.frame.axes, kind)))
 
 lost_run_notice("This page shows another model. Press Start to train it.")
+row = st.container(key="masks_row", horizontal=True, vertical_alignment="center")
+with row, st.container(key="mask_switches", horizontal=True, width="content"):
+    mask_switches(run)
+sentence = row.container(key="moment", width="stretch")
+mask_problem()
 races = beside(run)
 controls(run, seen, {}, config, buttons_row(), start=races, key="race_start" if races else "run_start")
 with st.sidebar:
-    with st.container(key="mask_switches"):
-        mask_switches(run)
-    mask_problem()
     st.caption(
         "All words of a batch are padded with [PAD] to the length of the longest one. Point at a cell of "
         "the mask to see which mask blocks it."
@@ -60,7 +62,6 @@ draw_word_box(run)
 picture = st.container(key="step_control")
 below = st.container(key="anatomy_formula")
 two = st.container(key="two_losses")
-sentence = st.container(key="moment")
 left, right = st.columns([1.15, 1], gap="medium")
 curves, written = left.container(key="mask_curves"), right.container(key="mask_outputs")
 run_list(run)
@@ -76,7 +77,7 @@ def live(view: RunView) -> None:
     frame = selection.shown_frame(view)
     said = ""
     if frame is not None:
-        said = " ".join(filter(None, (without_masks(frame), learned_with(view))))
+        said = " ".join(filter(None, (without_masks(frame), with_masks(view), learned_with(view))))
         if selection.step() is not None and frame.interventions.masks != view.interventions.masks:
             said += " The switches show the masks at the newest step."
     with below:
@@ -95,7 +96,7 @@ def live(view: RunView) -> None:
     with written:
         st.caption("The batch, padded to its longest word:")
         st.html(batch_table(run, word))
-        st.caption("Free-running output:")
+        st.caption("What the model writes on its own:")
         if frame is not None:
             st.html(outputs(frame, word))
 

@@ -53,12 +53,17 @@ with st.sidebar, st.container(key="settings_notice"):
 
 controls(run, seen, changed(run, config), config, buttons)
 draw_word_box(run)
-with buttons:
+with st.sidebar:
     race_against(run)
 recording = drafts.recording_or_draft(run) if config is not None else run  # recording: until the first action
 parent = parent_of(seen)
 learned_alike = parent is not None and parent.config.train.task == seen.config.train.task
 before = REGISTRY.get(parent.id) if learned_alike else None
+
+GREETING = (
+    "<b>Watch a small Transformer learn to reverse words.</b> The map shows where one of its heads looks "
+    "while it writes: here it has learned. <b>Replay</b> shows how, <b>Start</b> trains your own."
+)
 
 
 def on_screen(word: str) -> Watched:
@@ -86,6 +91,7 @@ def watched() -> None:
         mass=f"<b>{AIMS[run.task.aim].title}</b>, by head and step. Above the dashed line the pattern is "
         "clear.",
         ghost=None if before is None or shown is not run else ghost_of(before.view),
+        greets=GREETING if shown is recording is not run else None,
         plays=shown is recording is not run and selection.step() is None,
         on_cell=look_at_cell,
     )

@@ -33,11 +33,6 @@ class Evaluation:
     """The first few (question, output) pairs, where answers are sentences."""
 
     @property
-    def counted(self) -> tuple[int, int]:
-        """(right, asked) of the words that every evaluation of a run asks: one denominator throughout."""
-        return self.live or (self.right, self.total)
-
-    @property
     def exact(self) -> float:
         """Share of words that are right to the last letter."""
         return self.right / self.total

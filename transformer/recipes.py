@@ -145,8 +145,8 @@ _ALL = (
         model=_OWN.model,
         train=_OWN.train,
         small=_OWN,
-        look_for="Soon heads of the last decoder layer turn anti-diagonal: to write a word backwards is to "
-        "read it backwards.",
+        look_for="Soon heads of the last decoder layer read backwards: to write a word backwards is to read "
+        "it backwards.",
     ),
     Recipe(
         name="etienne",
@@ -169,7 +169,7 @@ _ALL = (
             _ETIENNE, "etienne", d_model=64, d_ff=64, steps=1200, learning_rate=3e-3, warmup_steps=100
         ),
         look_for="One layer each, and nothing ever normalises the residual stream: heads of the decoder's "
-        "cross-attention turn anti-diagonal slowly, from step 400 or so on, and stay smeared.",
+        "cross-attention learn to read backwards slowly, from step 400 or so on, and stay smeared.",
     ),
     Recipe(
         name="bloem",
@@ -195,8 +195,8 @@ _ALL = (
             learning_rate=2e-3,
             warmup_steps=100,
         ),
-        look_for="At first all attention is even; near step 160 the heads of encoder layer 2 turn "
-        "anti-diagonal together. Scores divided by the root of the whole width end up sharp all the same.",
+        look_for="At first all attention is even; near step 160 the heads of encoder layer 2 learn to "
+        "read backwards together. Scores divided by the root of the whole width end up sharp all the same.",
     ),
     Recipe(
         name="sengupta",
@@ -215,7 +215,7 @@ _ALL = (
             warmup_steps=200,
         ),
         look_for="Every matrix begins almost at zero, so nothing happens for 300 steps; from step 450 on one "
-        "head of encoder layer 2 after another turns anti-diagonal, the clearest without any smear.",
+        "head of encoder layer 2 after another learns to read backwards, the clearest without any smear.",
     ),
     Recipe(
         name="lin",
@@ -235,7 +235,7 @@ _ALL = (
             warmup_steps=100,
         ),
         look_for="No padding mask: in short words the first layers give [PAD] a third of their attention and "
-        "more. The cross-attention of decoder layer 2 gives it none, and turns anti-diagonal near step 250.",
+        "more. The cross-attention of decoder layer 2 gives it none, and reads backwards near step 250.",
     ),
     Recipe(
         name="torres",
@@ -264,7 +264,7 @@ _ALL = (
             learning_rate=4e-3,
             warmup_steps=100,
         ),
-        look_for="Dropout in four places makes it slow: the heads of decoder layer 2 turn anti-diagonal "
+        look_for="Dropout in four places makes it slow: the heads of decoder layer 2 learn to read backwards "
         "near step 300, side by side, and it is 600 steps more until almost every word is right.",
     ),
 )
@@ -275,13 +275,13 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType({recipe.name: recipe for recipe
 ENCODER_ONLY: RunConfig = with_topology(_OWN, "encoder-only").with_changes(
     recipe="Encoder only", steps=500, learning_rate=3e-3
 )
-"""The app's own architecture with an encoder alone: the self-attention of its last layer turns anti-diagonal.
+"""The app's own architecture with an encoder alone: the self-attention of its last layer reads backwards.
 
 At the default learning rate it gets stuck: after 800 steps only 6% of the words are right."""
 DECODER_ONLY: RunConfig = with_topology(_OWN, "decoder-only").with_changes(recipe="Decoder only", steps=500)
 """The app's own architecture with a decoder alone: one stack reads the word and then writes the answer.
 
-It needs about twice as many steps as two stacks; some heads of its last layer turn anti-diagonal."""
+It needs about twice as many steps as two stacks; some heads of its last layer learn to read backwards."""
 
 
 def beginning(name: str, topology: str | None = None, *, published: bool = False) -> RunConfig:

@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from pages.ask.asking import Draw, model_of
-from pages.ask.readings import RIGHT, as_written, short
+from pages.ask.readings import RIGHT, as_written
 from pages.player.figure import live_figure
 from pages.shared.plain import show_error_in
 from transformer.errors import InputError
@@ -74,7 +74,7 @@ def beams_tab(run: Watched, word: str) -> Draw:
             live_figure(
                 beam_tree(
                     found.tree.nodes,
-                    [short(token) for token in found.tokens],
+                    list(found.tokens),
                     title=f"<b>{_beams_of(found.width)}</b> · step {found.step:,}"
                     f"<br><span style='font-size:0.75em'>“{escaped(found.question.text)}” · "
                     f"length penalty {found.length_penalty:g} · seed {view.config.seed}</span>",

@@ -225,7 +225,7 @@ def _draw_side(
         st.html(verdict(side.name, answer, model.exact))
     with side.picture:
         live_figure(
-            ShownMap(answer, answer.forced, site, head).large(view.config.seed, f"{side.name}{off} · "),
+            ShownMap(answer, answer.forced, site, head).large(f"{side.name}{off} · "),
             key=f"break_{side.name}_figure",
             height=TALL,
             file_name=f"headlight-{answer.question.text}-{side.name}",

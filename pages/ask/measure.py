@@ -24,7 +24,7 @@ from transformer.tasks.unknown import mostly_known
 if TYPE_CHECKING:
     from transformer.answers import Answer
 
-_ALL_UNKNOWN = "All scores are 0: every held-out example has too many unknown tokens to be scored."
+_ALL_UNKNOWN = "All scores are 0: every test example has too many unknown tokens to be scored."
 _HEIGHT = "max(300px, calc(100vh - 460px))"
 
 
@@ -39,7 +39,7 @@ def measure_tab(run: Watched, word: str) -> Draw:
             key="measure_score",
             format_func=SCORES.get,
             persist_state="session",
-            help="Score of each head on up to 64 held-out examples, at every measured step.",
+            help="Score of each head on up to 64 test examples, at every measured step.",
         )
     with right:
         st.markdown("**Accuracy by length and position**")
@@ -80,7 +80,7 @@ def measure_tab(run: Watched, word: str) -> Draw:
             )
         with table:
             st.caption(
-                f"Scores at step {frame.measurement.step:,}, on up to 64 held-out examples, without the rows "
+                f"Scores at step {frame.measurement.step:,}, on up to 64 test examples, without the rows "
                 "of special tokens. Entropy is 0 if all weight is on one token and 1 if all tokens get the "
                 f"same weight. A head’s role is its highest score, if that is at least {THRESHOLD:g}."
                 + ("" if mostly_known(run.task, run.task.held_out(), 1) else f" {_ALL_UNKNOWN}")

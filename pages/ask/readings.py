@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from transformer.answers import Answer, Reading
     from transformer.asking import SnapshotModel
 
+INPUTS = {"forced": "given the right answer so far", "free": "on its own"}
+"""What the decoder reads: the right answer (teacher-forced), or its own output (free-running)."""
 NAMED = 3
 """Number of changed words whose answers before and after are shown."""
 RIGHT = {True: "<b class='yes'>✓ right</b>", False: "<b class='not'>✗ wrong</b>"}
@@ -69,20 +71,19 @@ class ShownMap:
         stack, layer, *_ = self.site.split(".")
         return f"{self.pool} over the heads of {stack} {int(layer) + 1}"
 
-    def large(self, seed: int, note: str = "") -> Picture:
+    def large(self, note: str = "") -> Picture:
         """The large map. If teacher-forced, wrong predictions are marked."""
         answer, reading, axes = self.answer, self.reading, self.reading.axes[self.site]
         wrong = {}
         if reading is answer.forced:
             wrong = wrong_predictions(axes, reading.to_write(answer.expected), reading.predicted)
         # If the right answer is not known, `forced` and `free` are the same free-running pass.
-        fed = "free-running" if reading is answer.free else "teacher-forced"
+        fed = INPUTS["free" if reading is answer.free else "forced"]
         asked = f"“{escaped(shortened(answer.question.text))}” · step {answer.step:,}"
         return large_map(
             self.weights,
             labels(answer, reading, self.site),
-            title=f"<b>{self.name}</b><br>"
-            f"<span style='font-size:0.8em'>{note}{asked} · seed {seed} · {fed}</span>",
+            title=f"<b>{self.name}</b><br><span style='font-size:0.8em'>{note}{asked} · {fed}</span>",
             step=answer.step,
             wrong=wrong,
             lit_row=self.lit,
@@ -121,11 +122,6 @@ def reading_strip(
     )
 
 
-def short(token: str) -> str:
-    """A token for display: "end" for [EOS]."""
-    return "end" if token == "[EOS]" else token
-
-
 def as_written(text: str, stopped: bool) -> str:
     """An output, with an ellipsis if it was cut off."""
     return text if stopped else f"{text}…"
@@ -139,7 +135,7 @@ def changed_outputs(before: SnapshotModel, after: SnapshotModel) -> str:
         f"{html.escape(word)} → {_marked(was, was_right)} then {_marked(now, now_right)}"
         for word, was, was_right, now, now_right in changed[:NAMED]
     )
-    count = f"<b>{len(changed)} of {len(pairs)}</b> held-out words have a different output"
+    count = f"<b>{len(changed)} of {len(pairs)}</b> test words have a different output"
     return f"<div class='hl-changed' data-changed='{len(changed)}'>{count}{': ' if some else ''}{some}.</div>"
 
 
@@ -150,7 +146,7 @@ def _marked(text: str, right: bool) -> str:
 
 def verdict(name: str, answer: Answer, exact: tuple[int, int]) -> str:
     """The answer to a word, and how many held-out words are right."""
-    right = f"{exact[0]} / {exact[1]} held-out words right"
+    right = f"{exact[0]} of {exact[1]} test words right"
     written = as_written(answer.output, answer.stopped)
     return (
         f"<div class='hl-verdict' data-right='{exact[0]}'><small>{name}</small> "

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from pages.ask.asking import Draw, kind_choice
-from pages.ask.readings import RIGHT, ShownMap, as_written, labels, reading_strip, short
+from pages.ask.readings import INPUTS, RIGHT, ShownMap, as_written, labels, reading_strip
 from pages.inside.explanation import look_at_cell, look_inside_link
 from pages.player.figure import live_figure
 from pages.shared import selection
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from transformer.answers import Answer, Reading
 
 POOLS = {"head": "one head", "mean": "mean", "max": "max", "rollout": "rollout"}
-INPUTS = {"forced": "the right answer", "free": "its own output"}
 POOLED = {
     "mean": "Mean over the heads of this layer. Each row adds up to 100%.",
     "max": "Maximum over the heads of this layer. Rows can add up to more than 100%.",
@@ -62,14 +61,15 @@ def spell_tab(run: Watched, word: str) -> Draw:
             None
             if at_once
             else st.segmented_control(
-                "The decoder reads",
+                "The model writes",
                 list(INPUTS),
                 key="explore_input",
                 default="forced",
                 required=True,
                 format_func=INPUTS.get,
                 persist_state="session",
-                help="The right answer, as in training (teacher-forced), or its own output (free-running).",
+                help="What the model reads while it writes: the right answer so far, as in training "
+                "(teacher-forced), or what it has written itself (free-running).",
             )
         )
         look_inside_link()
@@ -108,7 +108,7 @@ def spell_tab(run: Watched, word: str) -> Draw:
             st.markdown(f"output **{row + 1}** of {n_rows}")
         with maps:
             live_figure(
-                shown.large(view.config.seed),
+                shown.large(),
                 key="explore_map_figure",
                 height=tall,
                 file_name=f"{name}-{site}",
@@ -147,7 +147,7 @@ def spell_tab(run: Watched, word: str) -> Draw:
                     tokens,
                     expected=run.task.tgt_tokenizer.id_of(answer.expected[row]) if last else None,
                     most=4,
-                    title=f"output {row + 1}: next token · step {answer.step:,}",
+                    title=f"output {row + 1}: next token",
                     step=answer.step,
                 ),
                 key="explore_bars_figure",
@@ -193,11 +193,11 @@ def _pin(point: object, sites: list[str], axes: MapAxes) -> None:
 def _spelled(answer: Answer, row: int) -> str:
     """The right answer and both outputs, with the current letter highlighted."""
     known = answer.question.answer is not None
-    lines = {"free-running": _written_cells(answer, answer.free, row)}
+    lines = {INPUTS["free"]: _written_cells(answer, answer.free, row)}
     if known:
         lines = {
-            "right answer": "".join(f"<td>{html.escape(short(token))}</td>" for token in answer.expected),
-            "teacher-forced": _written_cells(answer, answer.forced, row),
+            "right answer": "".join(f"<td>{html.escape(token)}</td>" for token in answer.expected),
+            INPUTS["forced"]: _written_cells(answer, answer.forced, row),
         } | lines
     mark = RIGHT[answer.right] if known else "? right answer not known"
     text = html.escape(as_written(answer.output, answer.stopped))
@@ -215,5 +215,5 @@ def _written_cells(answer: Answer, reading: Reading, row: int) -> str:
         look = "lit" if i == row else "later" if i > row else ""
         right = i < len(answer.expected) and token == answer.expected[i]
         marked = "" if answer.question.answer is None else "ok" if right else "no"
-        cells.append(f"<td class='{look} {marked}'>{html.escape(short(token))}</td>")
+        cells.append(f"<td class='{look} {marked}'>{html.escape(token)}</td>")
     return "".join(cells)

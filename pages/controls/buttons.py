@@ -78,7 +78,9 @@ def controls(
         if active:
             _button("Stop", "run_stop", "stop", "X", runs)
         if own and state in ENDED and state != FAILED:
-            st.button("Continue", key="run_continue", on_click=send_command, args=("continue", *runs))
+            more = st.session_state.get("continue_steps", MORE_STEPS)
+            to = f" to {view.step + more:,}" if isinstance(more, int) else ""
+            st.button(f"Continue{to}", key="run_continue", on_click=send_command, args=("continue", *runs))
         if not own:
             st.caption("You watch this run.", width="content")
     with st.sidebar, st.container(key="expected"):
@@ -140,7 +142,7 @@ def _button(label: str, key: str, icon: str, shortcut: str, runs: Sequence[Watch
 
 
 def _pace(runs: Sequence[Watched], view: RunView) -> float | None:
-    """Draw the selectbox of the pace; return the pace in steps per second, or None for full pace."""
+    """Draw the selectbox of the pace; return the pace in steps per second, or None for no limit."""
     if view.state != IDLE:  # the box shows the run's own pace, on every page that commands it
         st.session_state["pace"] = next(name for name, pace in PACE_NAMES.items() if pace == view.pace)
     name = st.selectbox(
@@ -148,7 +150,7 @@ def _pace(runs: Sequence[Watched], view: RunView) -> float | None:
         list(PACE_NAMES),
         key="pace",
         bind="query-params",
-        width=104,
+        width=150,
         label_visibility="collapsed",
         on_change=None if view.state == IDLE else send_command,
         args=("pace", *runs),

@@ -20,7 +20,7 @@ from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
 from transformer.runs.watched import Watched
 
-PACE_NAMES = {"full pace" if pace is None else f"{pace:g} steps/s": pace for pace in PACES}
+PACE_NAMES = {"as fast as it can" if pace is None else f"{pace:g} steps/s": pace for pace in PACES}
 OBEYED_SECONDS = 0.6
 """Longest wait for a command, so that the page shows its effect; runs obey commands between two steps."""
 INTERVENTION_SECONDS = 2.0

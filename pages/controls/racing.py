@@ -126,6 +126,7 @@ def race_against(run: Watched) -> None:
         icon=":material/compare_arrows:",
         help="Train a second run beside this one, with one difference.",
         key="race_menu",
+        width="stretch",
     ):
         others = [one for one in known_runs(run) if one.id != run.id]
         named = dict(zip((one.id for one in others), labels(others), strict=True))
@@ -190,7 +191,6 @@ def draw_prepared_races() -> None:
         "Prepared races",
         list(RACES),
         key="prepared_race",
-        captions=[race.look_for for race in RACES.values()],
         on_change=_prepared_chosen,
     )
 
@@ -243,8 +243,10 @@ def data_of(left: RunConfig, right: RunConfig) -> dict[str, Any]:
     """As `player_data`, for two runs with these settings."""
     known = [race.look_for for race in RACES.values() if (race.left, race.right) == (left, right)]
     differs = html.escape(differs_in(left, right))
-    says = f"<b>{differs[0].upper()}{differs[1:]}.</b> {''.join(known)}"
-    return _data(names_of(left, right), says, examples_of(left.train.task))
+    what = f"<b>{differs[0].upper()}{differs[1:]}.</b>"
+    examples = examples_of(left.train.task)
+    asks = f"{what} Which of the two learns the {examples}, and which sooner? Guess, then watch."
+    return _data(names_of(left, right), f"{what} {''.join(known)}", examples) | {"asks": asks}
 
 
 def _data(names: Sequence[str], says: str, examples: str | None = None) -> dict[str, Any]:

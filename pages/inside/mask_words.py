@@ -11,17 +11,27 @@ from transformer.runs.watched import Watched
 
 
 def two_losses(frame: Frame | None) -> str:
-    """The loss of held-out words, teacher-forced and free-running."""
+    """The loss of test words, teacher-forced and free-running."""
     losses = {
-        "teacher-forced": frame.evaluation.loss if frame else None,
-        "free-running": frame.evaluation.free_loss if frame else None,
+        "given the right letters so far": frame.evaluation.loss if frame else None,
+        "on its own": frame.evaluation.free_loss if frame else None,
     }
-    at = "" if frame is None else f" at step {frame.evaluation.step:,}"
     shown = (
-        f"<span><small>loss{at}, {name}</small> <b>{'–' if loss is None else f'{loss:.3f}'}</b></span>"
+        f"<span><small>{name}</small> <b>{'–' if loss is None else f'{loss:.3f}'}</b></span>"
         for name, loss in losses.items()
     )
-    return f"<div class='hl-losses'>{''.join(shown)}</div>"
+    at = "" if frame is None else f", measured at {frame.evaluation.step:,}"
+    return f"<div class='hl-losses'><small>Loss of test words{at}:</small>{''.join(shown)}</div>"
+
+
+def with_masks(view: RunView) -> str:
+    """What the masks that are on do."""
+    on = {
+        "causal": "with the <b>causal mask</b>, a row sees only what was written before it",
+        "padding": "with the <b>padding mask</b>, no row sees [PAD]",
+    }
+    said = "; ".join(text for mask, text in on.items() if view.masks[mask])
+    return said and f"{said[0].upper()}{said[1:]}."
 
 
 def learned_with(view: RunView) -> str:

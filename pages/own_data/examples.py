@@ -55,13 +55,10 @@ def draw_examples(config: RunConfig | None, corpus: Corpus | None, task: Task | 
         st.caption("No examples yet.")
         return None
     settings, shown = config.train, _shown(corpus)
-    picture = st.container()
-    left, right = st.columns([1.35, 1], gap="medium")
+    left, right = st.columns([1, 1.6], gap="medium")
     with left:
         _list("Trained on", TRAINED, HELD_OUT, shown)
-        _lengths(corpus)
-    with right:
-        _list("Held out: never used in training", HELD_OUT, TRAINED, shown)
+        _list("Test examples: never used in training", HELD_OUT, TRAINED, shown)
         st.button(
             "Show others",
             key="data_others",
@@ -69,9 +66,12 @@ def draw_examples(config: RunConfig | None, corpus: Corpus | None, task: Task | 
             on_click=_others,
             help="Pick other examples at random for both lists.",
         )
+    with right:
+        picture = st.container()
         st.markdown(f"{supply(corpus, settings)} {held_out(settings)}")
         if settings.task in PATTERNS:
             _patterns(settings.task, settings.patterns, sample(corpus))
+        _lengths(corpus)
     key = TRAINED if st.session_state[HELD_OUT] is None else HELD_OUT
     pair = shown[key][st.session_state[key] or 0]
     with picture:
@@ -168,7 +168,7 @@ def _alignment(corpus: Corpus, task: Task | None, pair: Pair) -> None:
     if max(len(tokens.source), len(tokens.target)) > MAX_ALIGNED:
         st.info(f"Alignments are drawn for up to {MAX_ALIGNED} tokens; choose a shorter example.")
         return
-    side = "held out" if pair.held_out else "trained on"
+    side = "test example" if pair.held_out else "trained on"
     with st.container(key="data_alignment"):
         live_figure(
             alignment(tokens, title=f"<b>The source of each token</b> · {side}"),
@@ -178,8 +178,8 @@ def _alignment(corpus: Corpus, task: Task | None, pair: Pair) -> None:
         )
         st.caption(
             "**How to read it:** a line joins each token of the answer (below) to its origin in the "
-            "question (above). A slanted token or ∅ has no counterpart. Point at a token to see its "
-            "lines alone."
+            "question (above); that of the first is lit. A slanted token or ∅ has no counterpart. Point at a "
+            "token to see its lines alone."
         )
 
 
@@ -230,7 +230,7 @@ def supply(corpus: Corpus, settings: TrainConfig) -> str:
         trained = f"**{settings.examples:,}** training examples, generated once"
     else:
         trained = "**Endless** training examples: every batch is generated anew"
-    return f"{trained}; **{n_held_out:,}** different held-out examples, the same in every run."
+    return f"{trained}; **{n_held_out:,}** different test examples, the same in every run."
 
 
 def held_out(settings: TrainConfig) -> str:
@@ -252,5 +252,5 @@ def held_out(settings: TrainConfig) -> str:
         return f"{_COMBINATIONS} The first tracked words of a run are always held out."
     return (
         "One **source** in ten is held out with all its translations, chosen by a hash. Words that occur "
-        "only in held-out pairs are never trained on."
+        "only in test pairs are never trained on."
     )

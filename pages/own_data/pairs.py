@@ -55,7 +55,7 @@ def uploader() -> None:
     """Draw the uploader, which the page shows for every task."""
     most = most_megabytes()
     st.file_uploader(
-        "Your own pairs: one file with both sides, or two aligned files",
+        "Your own pairs: a CSV or TSV file with both sides, or two text files",
         key="pairs_upload",
         accept_multiple_files=True,
         max_upload_size=most,

@@ -8,7 +8,7 @@ from pages.own_data.caps import chosen_caps
 from pages.own_data.in_use import own_data, use
 from pages.own_data.pairs import Upload, heading_switch
 from pages.own_data.unknown import auto_line
-from pages.settings.beginnings import OWN, reset, task_chosen
+from pages.settings.beginnings import OWN, reset
 from pages.shared.plain import plain, show_error
 from pages.shared.session import request, session
 from transformer.errors import InputError
@@ -50,15 +50,19 @@ def pairs_report(upload: Upload | None, refusal: str) -> None:
         st.markdown(_counted(upload, own))
     if own is not None:
         st.markdown(auto_line(own))
+    train_button(disabled=own is None)
+
+
+def train_button(*, disabled: bool) -> None:
+    """Draw the button that trains on the examples of this page."""
     st.button(
-        "Train on these",
-        key="pairs_train",
+        "Train on this",
+        key="data_train",
         type="primary",
         icon=":material/play_arrow:",
-        width="stretch",
-        disabled=own is None,
+        disabled=disabled,
         on_click=_to_training,
-        help="Train on these pairs with settings that fit them, and open Watch.",
+        help="Train on this examples with settings that fit them, and open Watch.",
     )
 
 
@@ -116,12 +120,10 @@ def _counted(upload: Upload | None, own: OwnPairs | None) -> str:
 
 
 def _to_training() -> None:
-    """Callback: select the task "pairs" with settings that fit it, and ask for a run."""
-    if st.session_state.get("topology") == "encoder-only":  # an encoder writes as many tokens as it reads
+    """Callback: ask for a run of the task with settings that fit it."""
+    if st.session_state.get("task") == "pairs" and st.session_state.get("topology") == "encoder-only":
+        # An encoder writes as many tokens as it reads.
         st.session_state.update(recipe=OWN, topology="encoder-decoder")
         reset()
-    if st.session_state.get("task") != "pairs":
-        st.session_state["task"] = "pairs"
-        task_chosen()
     st.session_state["pairs_to_watch"] = session.settings_filled = True  # skip a linked run's settings
     request("start")

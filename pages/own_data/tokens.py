@@ -22,9 +22,9 @@ _CSS = """<style>
   padding: .2rem .38rem; border: 1px solid rgba(128, 128, 128, .45); border-radius: .35rem;
   background: rgba(128, 128, 128, .12); }
 .hl-chips b { display: block; font: 500 1.12rem/1.25 var(--st-code-font, monospace); white-space: pre; }
-.hl-chips small { font-size: .72rem; opacity: .75; }
+.hl-chips small { font-size: var(--hl-small); opacity: .75; }
 .hl-chips .special { background: none; }
-.hl-chips .special b { font-size: .85rem; line-height: 1.65; opacity: .75; }
+.hl-chips .special b { font-size: var(--hl-small); line-height: 1.65; opacity: .75; }
 .hl-chips .unknown { border: 2px dashed currentColor; background: none; }
 .hl-chips .unknown b { font-style: italic; text-decoration: line-through; }
 </style>"""

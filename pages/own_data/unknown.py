@@ -41,7 +41,7 @@ def warn_of_unknown(config: RunConfig | None) -> None:
     if max(read, written) <= MOST_UNKNOWN:
         return
     st.warning(
-        f"In the held-out pairs, **{read:.0%}** of the source tokens and **{written:.0%}** of the target "
+        f"In the test pairs, **{read:.0%}** of the source tokens and **{written:.0%}** of the target "
         "tokens are unknown: they do not occur in training, and the model reads and writes [UNK] "
         "instead. It can answer them only by chance, and heads are not scored on them. "
         + (
@@ -58,7 +58,7 @@ def warn_of_unknown(config: RunConfig | None) -> None:
             icon=":material/token:",
             on_click=_change,
             args=(better,),
-            help=f"Leaves at most {MOST_UNKNOWN:.0%} of the held-out tokens unknown.",
+            help=f"Leaves at most {MOST_UNKNOWN:.0%} of the test tokens unknown.",
         )
 
 
@@ -71,13 +71,13 @@ def _measured(config: RunConfig) -> tuple[float, float, dict[str, Any] | None]:
 
 def _reason(writing: Writing, unknown: float) -> str:
     if writing.unit == CHARACTERS:
-        return f"**characters** (with words, {unknown:.0%} of the held-out words would be unknown)"
+        return f"**characters** (with words, {unknown:.0%} of the test words would be unknown)"
     kind = (
         "**words between spaces**, because most characters are no letters or digits"
         if writing.unit == NON_SPACES
         else ("**words**")
     )
-    return f"{kind} ({unknown:.0%} of the held-out words unknown)"
+    return f"{kind} ({unknown:.0%} of the test words unknown)"
 
 
 def _change(settings: dict[str, Any]) -> None:

@@ -41,10 +41,11 @@ def player(
         on_cell: called with kind, site, head and cell (row, column) of a map that was clicked.
         data: for the browser. `parts`: "control" for the step control alone, "model" for it and the picture
             of the model, "race" for two runs; `race`: the right run, and how both are shown; `answers`: the
-            step of the figures made in Python; `opened`: the open box of the picture, or its cell;
+            step of the figures made in Python; `greets`: a sentence at the newest step, for first visits;
+            `opened`: the open box of the picture, or its cell;
             `picture`: what the picture shows and requests; `over`: a sentence that replaces the run's own;
             `mass`: what the curves of all heads show; `ghost`: arrays of the parent run, for the curves;
-            `plays`: whether to play the recording once, from step 0, unless reduced motion is preferred.
+            `plays`: whether to play the recording once, soon, unless reduced motion is preferred.
     """
     if session.goes_inside:
         session.goes_inside = False

@@ -39,6 +39,7 @@ def own_model(run: Watched, row: DeltaGenerator) -> None:
     with row:
         st.button("Train a model here", key="leave_own", icon=":material/arrow_back:", on_click=_leave)
         st.markdown(f"**{plain(view.own.name)}**", width="content")
+    with st.sidebar:
         race_against(run)
     with st.container(key="problem"):
         if view.own.problem:

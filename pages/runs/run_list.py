@@ -66,7 +66,7 @@ def run_list(current: Watched) -> None:
     own = (run for run in known_runs(current) if run.id not in remote_ids)
     runs = list(islice(own, MAX_LISTED))  # runs beyond the limit are not read from disk
     with st.sidebar, st.container(key="run_picker"):
-        st.caption("Runs" if runs else "Runs: none yet")
+        st.caption("Your runs" if runs else "Your runs: none yet")
         for run, label in zip(runs, labels(runs), strict=True):
             _button(label, run, current)
         if published:
@@ -140,7 +140,7 @@ def labels(runs: Sequence[RunFacts]) -> list[str]:
 def _label(view: RunFacts, differs: str) -> str:
     right = ""
     if view.right:
-        right = f" · {100 * view.right[0] // view.right[1]}% right"  # rounded down: 999 of 1,000 is not 100%
+        right = f" · {view.right[0]:,} of {view.right[1]:,} right"
     now = f"{view.state} at {view.step:,}{right}" if view.state in ENDED else view.state
     recipe, task = view.config.recipe, view.config.train.task
     named = (

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from pages.settings.presets import PRESETS
 from transformer.config import RunConfig
+from transformer.player.sentences import rounded
 from transformer.runs.machine import has_gpu
 from transformer.runs.speed import run_seconds
 from transformer.size import parameter_count, training_bytes
@@ -29,13 +30,13 @@ def expected(config: RunConfig | None, pace: float | None = None) -> tuple[str, 
         return "", False
     known = [preset.reaches for preset in PRESETS.values() if preset.reaches and _same(config, preset.config)]
     if known and config.train.goal is not None:
-        steps, what = known[0], f"to {100 * config.train.goal:g}%"
+        steps, what = known[0], ""
     else:
-        steps, what = config.train.steps, f"for {config.train.steps:,} steps"
+        steps, what = config.train.steps, f" for {config.train.steps:,} steps"
     seconds = run_seconds(config, steps)
     if pace is not None and seconds < steps / pace:
-        return f"about {_rounded(steps / pace)} {what} at this pace", False
-    text = f"about {_rounded(seconds)} {what} on this machine"
+        return f"about {rounded(steps / pace)}{what} at this pace", False
+    text = f"about {rounded(seconds)}{what} on this machine"
     if seconds <= TALK_SECONDS:
         return text, False
     return f"Too long for a talk: {text}. Choose fewer steps or a narrower model.", True
@@ -44,16 +45,6 @@ def expected(config: RunConfig | None, pace: float | None = None) -> tuple[str, 
 def _same(config: RunConfig, preset: RunConfig) -> bool:
     """Whether a configuration learns like the preset: seed, device and threads make little difference."""
     return replace(config, seed=preset.seed, device=preset.device, threads=preset.threads) == preset
-
-
-def _rounded(seconds: float) -> str:
-    if seconds < 10:
-        return f"{max(round(seconds), 1)} s"
-    if seconds < 90:
-        return f"{5 * round(seconds / 5)} s"
-    if seconds < 5400:
-        return f"{round(seconds / 60)} min"
-    return f"{seconds / 3600:.1f} h"
 
 
 def at_once(config: RunConfig | None) -> RunConfig | None:

@@ -26,7 +26,7 @@ _DEFAULT = RECIPES["default"].small
 
 PRESETS = {
     "Reverse words": Preset(
-        shows="a head turns anti-diagonal",
+        shows="a head learns to read backwards",
         config=_DEFAULT,
         look_for=RECIPES["default"].look_for,
         reaches=225,
@@ -111,7 +111,7 @@ PRESETS = {
                 "English to Italian",
                 "en-it",
                 None,
-                "colours cross their nouns",
+                "colours change places with nouns",
                 "Most words keep their order. Colours change places with their nouns, and articles "
                 "attend to the next word, which decides between il, lo and l'.",
             ),
@@ -119,7 +119,7 @@ PRESETS = {
                 "Chinese to English",
                 "zh-en",
                 275,
-                "纽约是一座城市",
+                "what comes first in Chinese comes last",
                 "Relative clauses and places move from the front to the end, and measure words get "
                 "no weight. 纽约是一座城市 is never trained on.",
             ),
@@ -144,10 +144,10 @@ OF_TASK = {"reverse": DEFAULT_PRESET} | {
 """Maps each task to its preset."""
 
 _TOPOLOGIES = {
-    ENCODER_ONLY.recipe: "One stack reads the word and writes in its place. Its self-attention turns "
-    "anti-diagonal, because each letter needs the letter on the opposite side.",
+    ENCODER_ONLY.recipe: "One stack reads the word and writes in its place. Its self-attention reads "
+    "backwards, because each letter needs the letter on the opposite side.",
     DECODER_ONLY.recipe: "Word, [SEP] and answer are one sequence. The rows after [SEP] soon read the word "
-    "backwards: an anti-diagonal in the lower left.",
+    "backwards: a diagonal line in the lower left.",
 }
 
 

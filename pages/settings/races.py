@@ -48,8 +48,8 @@ RACES = {
         word="cat",
     ),
     "4 heads against 1": _against(
-        "One wide head turns anti-diagonal like four narrow ones, and nine of ten words are right within 50 "
-        "steps of each other.",
+        "One wide head learns to read backwards like four narrow ones, and nine of ten words are right "
+        "within 50 steps of each other.",
         {"n_heads": 1},
     ),
     "2 decoder layers against 1": _against(

@@ -85,6 +85,7 @@ def _all_settings() -> str:
 
 def _layers_and_heads(form: Form) -> None:
     """Draw layers, heads and width; a number of layers is disabled where the topology lacks that stack."""
+    st.caption("The encoder reads, the decoder writes. In each layer, heads look at the letters.")
     topology = st.session_state.get("topology")
     left, right = st.columns(2, gap="small")
     form.number(
@@ -97,7 +98,7 @@ def _layers_and_heads(form: Form) -> None:
     form.number(
         "layers_decoder",
         "Decoder layers",
-        "Layers that write the answer, {limits}. A second one makes the anti-diagonal clean.",
+        "Layers that write the answer, {limits}. With a second one, heads read backwards more clearly.",
         at=right,
         disabled=topology == "encoder-only",
     )
@@ -139,7 +140,7 @@ def _training(form: Form) -> None:
         step=0.001,
         format="%.4g",
     )
-    stops = "Stop when this share of 1,000 held-out words is exactly right."
+    stops = "Stop when this share of 1,000 test words, which are never trained on, is exactly right."
     form.choice("goal", "Stop at goal", list(GOALS), stops, at=right)
     form.values["goal"] = GOALS.get(form.values["goal"], 0.99)
     form.place()

@@ -108,6 +108,8 @@ def format_value(name: str, value: Any) -> str:
         return "on" if value else "off"
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value))
+    if isinstance(value, int):
+        return f"{value:,}"
     return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 

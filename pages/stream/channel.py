@@ -11,13 +11,13 @@ from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
 from pages.settings.presets import look_for
-from pages.stream.hidden import HiddenParts, hides_word, visible, without_rows
+from pages.stream.hidden import HiddenParts, visible, without_rows
 from transformer.errors import InputError
 from transformer.insight.names import short_head_name
 from transformer.player.chunks import encoded, name_of
 from transformer.player.index import Index
-from transformer.player.sentences import failure, in_line, narration, status_line
-from transformer.recording.view import FAILED, TRAINING, WATCHED_SECONDS, RunView
+from transformer.player.sentences import failure, in_line, status_line
+from transformer.recording.view import FAILED, WATCHED_SECONDS, RunView
 from transformer.runs.demo import demo_run, opened
 from transformer.runs.registry import REGISTRY
 from transformer.runs.watched import Watched
@@ -27,16 +27,11 @@ TICK, SLOWEST, EACH = 0.036, 0.16, 0.004
 FOUND_SECONDS = 5.0
 """Seconds until the run is looked up again: it may have left memory, or been replaced."""
 MOST_CHUNKS = 64
-"""Most entries of each cache: of encoded chunks, of maps, and of sentences."""
-SAID_SECONDS = 0.5
-"""Least seconds between two sentences about the same head and word while the run trains."""
-
+"""Most entries of each cache: of encoded chunks, and of maps."""
 ALONE, TOGETHER, FEW = 1.0, 1.9, 2
 """Seconds after which a page asks for newer pictures made in Python: ALONE with up to FEW viewers, TOGETHER
 with more."""
 
-Look = tuple[str, str, int]
-"""Word, site and head that a viewer looks at."""
 K, V = TypeVar("K"), TypeVar("V")
 
 
@@ -96,7 +91,6 @@ class Channel:
         self._whole: tuple[object, bytes] = ((), b"")
         self._chunks: dict[str, bytes] = {}  # by name, compressed
         self._frames: dict[tuple[str, bool], tuple[object, bytes]] = {}  # of each word the newest
-        self._sentences: dict[Look, tuple[float, Now, bytes]] = {}
 
     @property
     def view(self) -> RunView:
@@ -157,7 +151,7 @@ class Channel:
             "planned": view.planned,
             "newest": view.frames.steps[-1] if view.frames else None,
             "status": status_line(view, place),
-            "headline": self.index.headline(view, frame) if frame is not None else [said, said],
+            "headline": self.index.headline(view, frame) if frame is not None else said,
             "waits": said,
             "owner": REGISTRY.owners.shown(view.id),
             "told": REGISTRY.owners.told(view.id),
@@ -174,14 +168,14 @@ class Channel:
 
     # Messages
 
-    def message(self, now: Now, version: int, sentence: bytes = b"null", maps: bytes = b"") -> bytes:
-        """Lines with the state, the news of the index and the sentence about a head, and the newest maps.
+    def message(self, now: Now, version: int, maps: bytes = b"") -> bytes:
+        """Lines with the state and the news of the index, and the newest maps.
 
         Args:
             version: the version of the index that the viewer has.
         """
         news = now.news if version == now.version - 1 else b"null"
-        return b"\n".join([now.said, news, sentence, maps])
+        return b"\n".join([now.said, news, maps])
 
     def maps(self, now: Now, word: str, whole: bool = False) -> bytes:
         """The maps of a word at the step that is shown; empty if there are none.
@@ -198,24 +192,6 @@ class Channel:
             made = encoded(without_rows(chunk, self.hides), places)
             _keep(self._frames, (word, whole), ((chunk, places), made))
         return made
-
-    def sentence(self, now: Now, look: Look) -> bytes:
-        """A sentence about one head and a word at the step that is shown; during training, slightly older."""
-        clock = time.monotonic()
-        made_at, then, made = self._sentences.get(look, (-math.inf, None, b""))
-        same = then is not None and (then.view.frames, then.at) == (now.view.frames, now.at)
-        if not same and (clock - made_at >= SAID_SECONDS or now.view.state != TRAINING):
-            made = self.narrated(look, now.at)
-            _keep(self._sentences, look, (clock, now, made))
-        return made
-
-    def narrated(self, look: Look, step: int) -> bytes:
-        """A sentence about one head and a word at the recorded step nearest to `step`."""
-        frame = self.now.view.frame_at(step)
-        said = {"step": -1, "text": "", "look": look}
-        if frame is not None and not hides_word(self.hides, look[0]):
-            said |= {"step": frame.step, "text": narration(frame, *look)}
-        return json.dumps(said).encode()
 
     def whole(self) -> bytes:
         """The index, compressed."""

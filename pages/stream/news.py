@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from pages.shared.selection import MOST_STEPS
-from pages.stream.channel import Channel, Look, Now, find, tick
+from pages.stream.channel import Channel, Now, find, tick
 from pages.stream.hidden import HiddenParts, hides_word
 from pages.stream.tickets import HEADER, SUBPROTOCOL_PREFIX, is_allowed_origin, verify
 from transformer.errors import InputError
@@ -46,12 +46,10 @@ class Viewer:
 
     def __init__(self, socket: WebSocket) -> None:
         self.socket = socket
-        self.look: Look | None = None
+        self.word: str | None = None
         self.live, self.hidden, self.whole = True, False, False
         self.version = -1
         self.on_the_way = 0
-        self.asked: int | None = None
-        """A past step for which the page requests a sentence."""
         self.told = self.shown = -1
         """The number of the state line and the step that it was last sent."""
         self.beat: object = None
@@ -65,11 +63,8 @@ class Viewer:
         """Handle a message from the player. Raises ValueError, TypeError or KeyError."""
         if "drawn" in said:
             self.on_the_way = max(0, self.on_the_way - int(said["drawn"]))
-        if "look" in said:
-            word, site, head = said["look"]
-            look = str(word), str(site), int(head)
-            if look != self.look:
-                self.look, self.shown = look, -1
+        if "word" in said and said["word"] != self.word:
+            self.word, self.shown = str(said["word"]), -1
         if "live" in said:
             self.live, self.shown = bool(said["live"]), -1
         for name in ("hidden", "whole"):
@@ -77,8 +72,6 @@ class Viewer:
                 setattr(self, name, bool(said[name]))
         if "version" in said:
             self.version = int(said["version"])
-        if "asks" in said:
-            self.asked = int(said["asks"])
         self.wake.set()
 
     @property
@@ -93,19 +86,16 @@ class Viewer:
         late = clock - self.told_at >= QUIET_SECONDS
         return now.counted != self.told and (self.live or late)
 
-    async def message(self, channel: Channel, clock: float) -> bytes:
-        """The next message: the sentence that was asked for, otherwise the newest state."""
-        now, sentence, maps = channel.now, b"null", b""
-        if self.look is not None and self.asked is not None:
-            step, self.asked = self.asked, None
-            sentence = await asyncio.to_thread(channel.narrated, self.look, step)
-        elif self.live:
+    def message(self, channel: Channel, clock: float) -> bytes:
+        """The next message: the newest state, and its maps unless they were sent already."""
+        now, maps = channel.now, b""
+        if self.live:
             self.shown = now.at
-            if self.look is not None and now.at >= 0:
-                sentence, made = channel.sentence(now, self.look), channel.maps(now, self.look[0], self.whole)
-                if made is not self.sent:  # maps already sent need not be drawn again
+            if self.word is not None and now.at >= 0:
+                made = channel.maps(now, self.word, self.whole)
+                if made is not self.sent:
                     maps = self.sent = made
-        message = channel.message(now, self.version, sentence, maps)
+        message = channel.message(now, self.version, maps)
         if self.version == now.version - 1:
             self.version += 1
         self.told, self.told_at, self.beat = now.counted, clock, now.beat
@@ -170,16 +160,14 @@ async def _serve(viewer: Viewer, channel: Channel) -> None:
     while True:
         await viewer.wake.wait()
         viewer.wake.clear()
-        asks = viewer.asked is not None and viewer.look is not None
-        while viewer.listens and (asks or viewer.wants(channel.now, clock())):
+        while viewer.listens and viewer.wants(channel.now, clock()):
             try:
-                message = await viewer.message(channel, clock())
+                message = viewer.message(channel, clock())
             except Exception:
                 LOG.exception("A message on run %s failed", channel.run.id[:6])
                 await viewer.socket.close(BROKEN)
                 return
             await viewer.socket.send_bytes(message)
-            asks = False
 
 
 async def news(socket: WebSocket) -> None:

@@ -10,8 +10,10 @@ import streamlit as st
 
 from pages.runs.share import link
 from pages.shared import selection
+from pages.shared.ownership import owns
 from pages.shared.plain import plain, show_error
 from pages.shared.session import session
+from pages.telling.cards import card
 from pages.telling.telling import packed
 from transformer.axes import sites_of
 from transformer.errors import InputError
@@ -20,7 +22,7 @@ from transformer.recording.view import ENDED, IDLE, RunView
 from transformer.runs.registry import REGISTRY
 from transformer.runs.watched import Watched
 from transformer.stories.files import MOST_BYTES, read_story, stories, with_beat
-from transformer.stories.story import INSIDE, RACE, TOUR
+from transformer.stories.story import INSIDE, RACE, TOUR, Story
 
 
 def offer_tour(run: Watched | None) -> None:
@@ -34,28 +36,32 @@ def offer_tour(run: Watched | None) -> None:
 
 
 def listing() -> None:
-    """Draw the list of stories, tours first, and the visitor's own story."""
-    for name, found in sorted(stories().items(), key=lambda item: getattr(item[1], "kind", "") != TOUR):
-        if isinstance(found, InputError):
-            show_error(f"{name}.toml: {found}")
-            continue
-        with st.container(key=f"story_{name}", horizontal=True, vertical_alignment="center"):
-            st.page_link("stories.py", label=f"**{plain(found.title)}**", query_params={"story": name})
-            st.markdown(plain(found.about), width="stretch")
-            if REGISTRY.get(session.run) is not None:
-                with_run = {"story": name, "run": session.run}
-                st.page_link("stories.py", label="with your run", query_params=with_run)
-    with st.sidebar:
+    """Draw a card for each story, tours first; and behind them the visitor's own run and story."""
+    st.markdown("A story leads you through the app, one slide at a time.")
+    found = sorted(stories().items(), key=lambda item: getattr(item[1], "kind", "") != TOUR)
+    good = {name: story for name, story in found if isinstance(story, Story)}
+    with st.container(key="stories"):
+        for name, story in good.items():
+            card(name, story)
+    for name, error in found:
+        if name not in good:
+            show_error(f"{name}.toml: {error}")
+    with st.expander("Use your own run, or write a story", expanded=bool(session.own_story)):
+        run = REGISTRY.get(session.run)
+        if run is not None and owns(run):
+            st.markdown("**Your own run**, in place of the first run of the story:")
+            with st.container(horizontal=True, key="stories_with_run"):
+                for name, story in good.items():
+                    with_run, label = {"story": name, "run": run.id}, f"{plain(story.title)}, with your run"
+                    st.page_link("stories.py", label=label, query_params=with_run)
         _upload()
-    _own_story()
+        _own_story()
 
 
 def _upload() -> None:
     """Draw the file uploader for a story, and explain how to begin one."""
     st.markdown("**Your own story**")
-    st.caption(
-        "“Add this as a beat”, in the sidebar of Watch, Race and Look inside, begins one. Or bring one:"
-    )
+    st.caption("“Add to my story”, in the sidebar of Watch, Race and Look inside, begins one. Or bring one:")
     st.file_uploader(
         "Upload a story (TOML)",
         type="toml",
@@ -112,11 +118,11 @@ def add_as_beat(*runs: Watched, word: str) -> None:
         return
     with st.sidebar:
         st.button(
-            "Add this as a beat",
+            "Add to my story",
             key="add_beat",
             icon=":material/playlist_add:",
             width="stretch",
-            help="Keep what is on the screen as the next beat of your own story, which is on Stories.",
+            help="Keep what is on the screen as the next slide of your own story, which is on Stories.",
             on_click=partial(_add, runs, word),
         )
 
@@ -127,9 +133,9 @@ def _add(runs: tuple[Watched, ...], word: str) -> None:
             session.own_story, [run.config for run in runs], _beat(runs[0].view, word)
         )
         n_beats = len(read_story(session.own_story).beats)
-        st.toast(f"Beat {n_beats} of your story. Edit and tell it on Stories.")
+        st.toast(f"Slide {n_beats} of your story. Edit and tell it on Stories.")
     except InputError as error:
-        st.toast(f"Your story cannot take another beat: {error}")
+        st.toast(f"Your story cannot take another slide: {error}")
 
 
 def _beat(view: RunView, word: str) -> dict[str, Any]:

@@ -65,10 +65,10 @@ def fitting(story: Story, first: Watched | None) -> tuple[Story, list[str]]:
     if first is not None and first.config != next(iter(story.runs.values())).config:
         story = story.with_run(first.config)
     misfits = dict(story.misfits())
-    why = [f"Beat {place + 1} is left out: {reason}." for place, reason in misfits.items()]
+    why = [f"Slide {place + 1} is left out: {reason}." for place, reason in misfits.items()]
     beats = tuple(beat for place, beat in enumerate(story.beats) if place not in misfits)
     if not beats:
-        raise InputError(f"No beat of this story fits the model. {why[0]}")
+        raise InputError(f"No slide of this story fits the model. {why[0]}")
     return replace(story, beats=beats), why
 
 

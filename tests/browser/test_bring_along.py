@@ -51,7 +51,7 @@ def test_a_first_visit_plays_the_recording_once_from_the_untrained_model(first_v
     assert film[0] == 0
     assert film == sorted(set(film))
     assert len(film) > LAST / 3  # even on a busy machine
-    expect(watch.page.locator(".st-key-time_badge")).to_have_text("newest step")
+    expect(watch.page.locator(".st-key-time_badge")).to_have_text("last step")
     assert "step=" not in watch.page.url
     watch.page.reload()
     watch.page.wait_for_selector(".st-key-live_map .map[data-step]")

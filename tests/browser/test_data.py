@@ -38,7 +38,7 @@ def test_an_uploaded_file_is_capped_and_trained_on_and_its_words_label_the_axes(
     says(watch, "pairs_report", "180 pairs read")
     watch.type("pairs_most", "150")
     says(watch, "pairs_report", "180 pairs read, 150 kept")
-    watch.page.get_by_role("button", name="Train on these").click()
+    watch.page.get_by_role("button", name="Train on this").click()
     watch.page.wait_for_selector(".st-key-live_map .map[data-step]")
     watch.until(lambda: watch.number("live_map", "step") > 0, what="a frame after step 0")
     columns = watch.plot("live_map", "gd.picture.columns")

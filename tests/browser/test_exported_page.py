@@ -343,7 +343,7 @@ def test_the_page_follows_the_colour_scheme_and_fits_a_projector(shared):
         ink = shared.page.evaluate(f"{style}.getPropertyValue('--st-text-color').trim()")
         shared.until(lambda: shared.plot("live_curves", "gd.layout.font.color") == ink, what=scheme)  # noqa: B023
         assert shared.page.evaluate("document.documentElement.scrollWidth") <= 1280
-        for name in ("live_map", "live_maps", "live_curves", "live_outputs", "narrator"):
+        for name in ("live_map", "live_maps", "live_curves", "live_outputs"):
             box = shared.page.locator(f".st-key-{name}").bounding_box()
             assert box["y"] + box["height"] <= 720, name
 

@@ -32,7 +32,7 @@ SEEN = """() => {
     weights: map ? places(map.high).map((i) => places(map.wide).map((j) => map.value(i, j) ?? null)) : [],
     large: tables.flatMap((one, i) => (width(one) > 2 ? [[i % layers, Math.floor(i / layers)]] : [])),
     clear: tables.filter((one) => width(one) === 2).length,
-    headline: read(".st-key-moment p"), narrator: read(".st-key-narrator p"),
+    headline: read(".st-key-moment p"), callout: large?.picture?.callout, columns: large?.picture?.columns,
     story: read(".st-key-story .said"), bubble: read(".time-slider .bubble"),
     beat: Number(root.dataset.beat), hint: find(".st-key-story .hint")?.textContent ?? "",
   };
@@ -43,7 +43,7 @@ ON = """() => ["recording", "next", "skip"]
   .map((selector) => document.querySelector(selector)).find(Boolean).click()"""
 """Goes on in a story, by the first of its buttons that is ready."""
 NAME = re.compile(r"(encoder|decoder) (?:layer )?(\d+)(?:,| ·) head (\d+)", re.IGNORECASE)
-STRONGEST = re.compile(r"output (\d+),? this head puts (\d+)% on letter (\d+)")
+STRONGEST = re.compile(r"looks at “?([^”:]+)”?: (\d+)%\.$")
 NUMBERS = ("", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight")
 
 
@@ -70,11 +70,13 @@ def disagreements(seen):
         if named := names(seen[place]):
             if named != {shown} or seen["kind"] != "cross":
                 found.append(f"{place}: {seen[place]}")
-    if said := STRONGEST.search(seen["narrator"]):
-        row, share, column = map(int, said.groups())
-        if f"{100 * (seen['weights'][row - 1][column] or 0):.0f}" != str(share):
-            found.append(f"narrator: {said[0]}")
-    if said := re.match(r"(\w+) heads? (?:has|have|turns?)", seen["story"]):
+    if seen["callout"]:  # the cell in the ring is that of the sentence
+        row, column = seen["callout"]
+        said = STRONGEST.search(seen["title"])
+        weight = seen["weights"][row][column] or 0
+        if said is None or said[1] != seen["columns"][column] or abs(100 * weight - int(said[2])) > 0.51:
+            found.append(f"callout: {seen['title']}")
+    if said := re.match(r"(\w+) heads? reads? backwards", seen["story"]):
         n_clear = seen["clear"] + ("no clear pattern" not in seen["title"])
         if NUMBERS.index(said[1]) != n_clear:
             found.append(f"story: {said[0]}, but {n_clear} have a frame")

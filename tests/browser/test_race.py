@@ -10,7 +10,8 @@ from tests.browser.conftest import SMALL
 
 WATCH = """() => {
   const host = (side) => document.querySelector(`.st-key-race_${side} .live-figure`);
-  const of = (side) => host(side).querySelector(".map-about")?.textContent ?? "";
+  const about = (side) => host(side).querySelector(".map-about")?.textContent ?? "";
+  const of = (side) => `${about(side)} step ${host(side).dataset.step}`;
   const counter = () => document.querySelector(".headlight-player .counter b").textContent;
   // A run that stopped a step before the other shows "ended at" instead.
   const clock = (text) => (text.includes("ended at") ? counter() : null)
@@ -67,7 +68,7 @@ def test_both_panels_show_the_same_step_at_200_redraws_in_live_in_review_and_in_
     live = redraws(watch, 100)
     assert {one["badge"] for one in live} == {"● LIVE"}
     watch.click("run_stop")
-    expect(watch.page.locator(".st-key-time_badge")).to_have_text("newest step")
+    expect(watch.page.locator(".st-key-time_badge")).to_have_text("last step")
     watch.page.evaluate(WATCH)
     for key in ("Home", *["ArrowRight"] * 24, "PageUp", *["ArrowLeft"] * 24):
         watch.step_by(key)
@@ -107,7 +108,7 @@ def test_identical_settings_differ_by_exactly_zero_at_every_step(watch):
 def test_the_difference_is_right_minus_left_and_a_blocked_cell_counts_as_zero(watch):
     start(watch)
     watch.click("run_stop")
-    expect(watch.page.locator(".st-key-time_badge")).to_have_text("newest step")
+    expect(watch.page.locator(".st-key-time_badge")).to_have_text("last step")
     watch.choose("kind", "decoder")
     watch.page.locator(".st-key-race_head select").select_option(index=1)
     watch.until(lambda: "decoder 1 · head 1" in watch.plot("race_right", "title()"), what="the head")

@@ -1,4 +1,4 @@
-"""The step control in a browser: REVIEW stays at its step while the run goes on, and no step is lost."""
+"""The step control in a browser: a past step stays while the run goes on, and no step is lost."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_review_stays_at_its_step_while_the_run_goes_on(watch, looks):
     start(watch)
     watch.step_by("Home", "ArrowRight", "ArrowRight", "ArrowRight")
     badge = watch.page.locator(".st-key-time_badge")
-    expect(badge).to_have_text("REVIEW back to LIVE")
+    expect(badge).to_have_text("looking back go to LIVE")
     watch.until(lambda: watch.stands_at(3), what="every panel at step 3")
     draws, before = watch.number("live_map", "draws"), newest(watch)
     marker = watch.page.locator(".st-key-live_curves .marker").first  # each panel has one
@@ -61,7 +61,7 @@ def test_review_stays_at_its_step_while_the_run_goes_on(watch, looks):
         watch.page.wait_for_timeout(2000)
         assert watch.stands_at(3)
         assert marker.bounding_box()["x"] == place
-        expect(badge).to_have_text("REVIEW back to LIVE")
+        expect(badge).to_have_text("looking back go to LIVE")
     assert newest(watch) > before
     assert watch.number("live_map", "draws") - draws < newest(watch) - before
     watch.click("time_live")
@@ -79,24 +79,24 @@ def test_keys_move_by_the_right_number_of_steps_and_play_shows_every_step_in_ord
             [1.0] * 7, abs=2e-3
         )
     badge = watch.page.locator(".st-key-time_badge")
-    expect(badge).to_have_text("REVIEW back to newest step")
+    expect(badge).to_have_text("looking back go to last step")
     watch.step_by("End")  # the end position follows the newest step
     watch.until(lambda: watch.stands_at(30))
-    expect(badge).to_have_text("newest step")
+    expect(badge).to_have_text("last step")
     watch.until(lambda: "step=" not in watch.page.url, what="an address without a step")
     watch.page.evaluate(FILM, "live_map")
     play = watch.page.locator(".st-key-time_play button")
     play.click()
-    expect(play).to_have_text("❚❚")
+    expect(play).to_have_text("■ Replay")
     watch.until(
         lambda: watch.page.evaluate("window.film.length > 1 && window.film.at(-1)") == 30, 60, "its end"
     )
     assert watch.page.evaluate("window.film") == [30, *range(31)]
-    expect(play).to_have_text("▶")
-    expect(badge).to_have_text("newest step")  # the run has ended: no step is later
+    expect(play).to_have_text("▶ Replay")
+    expect(badge).to_have_text("last step")  # the run has ended: no step is later
     assert watch.stands_at(30)
     watch.step_by("ArrowLeft")
-    expect(badge).to_have_text("REVIEW back to newest step")
+    expect(badge).to_have_text("looking back go to last step")
 
 
 @pytest.mark.usefixtures("ended")
@@ -146,7 +146,7 @@ def test_the_handle_can_be_dragged_out_of_live_and_stays_where_it_is_released(wa
     assert slider.get_by_role("slider").bounding_box()["width"] == box["width"]
     assert seen == sorted(seen, reverse=True), "it follows the hand and nothing else"
     watch.until(lambda: watch.stands_at(seen[-1]), what="every panel where it was let go")
-    expect(watch.page.locator(".st-key-time_badge")).to_contain_text("REVIEW")
+    expect(watch.page.locator(".st-key-time_badge")).to_contain_text("looking back")
 
 
 PICTURES = {"Ask": "explore_map_figure", "Look inside": "model_picture", "Masks": "model_picture"}
@@ -156,7 +156,7 @@ PICTURES = {"Ask": "explore_map_figure", "Look inside": "model_picture", "Masks"
     "page", ["Masks", *(pytest.param(page, marks=pytest.mark.slow) for page in ("Ask", "Look inside"))]
 )
 def test_the_step_control_moves_the_pictures_of_other_pages(watch, page):
-    """LIVE follows; in REVIEW nothing moves while the run trains; a film waits for each picture."""
+    """LIVE follows; at a past step nothing moves while the run trains; a film waits for each picture."""
     key = PICTURES[page]
     start(watch, f"{LONG}&word=cat")
     watch.page.get_by_role("link", name=page, exact=True).click()

@@ -19,7 +19,7 @@ LOOKED = """() => {
     player: Number(document.querySelector(".headlight-player").dataset.step),
     counter: Number(find(".counter b").textContent.replaceAll(",", "")),
     map: Number(find(".st-key-live_map .live-figure").dataset.step),
-    title: number(find(".st-key-live_map .map-about").textContent),
+    title: number(find(".st-key-live_map .map-details p").textContent),
     strip: Number(find(".st-key-live_maps .live-figure").dataset.step),
     control: Number(find(".time-slider").dataset.step),
     outputs: Number(find(".hl-outputs").dataset.step),
@@ -27,7 +27,8 @@ LOOKED = """() => {
 }"""
 """The step that each panel of the player shows, all read at once."""
 MAP = """
-  const drawn = gd.layout ?? gd.picture, title = () => `${gd.picture.name} ${gd.picture.about}`;
+  const drawn = gd.layout ?? gd.picture;
+  const title = () => [gd.picture.name, gd.picture.about, ...gd.picture.details ?? []].join(" ");
   const weights = (i = 0) => {
     if (gd.picture.numbers) return gd.picture.numbers; // of a difference
     const { high, wide, value, code } = gd.picture.tables[i];

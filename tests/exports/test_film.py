@@ -192,9 +192,9 @@ def test_a_long_run_is_a_film_of_sixty_frames_and_a_strip_of_seven_and_both_show
 
 def test_the_accuracy_of_an_earlier_evaluation_is_shown_with_its_step(view, drawn_texts):
     film_gif(view, word="cat", site=CROSS, head=0)
-    said = [part for text, _ in drawn_texts for part in text.split(" · ") if part.startswith("words right ")]
-    assert said[4] == said[8].replace(str(HELD_OUT), str(LIVE)) == f"words right 0 / {LIVE}"
-    assert said[5:8] == 3 * [f"words right 0 / {LIVE} at step 4"]
+    said = [part for text, _ in drawn_texts for part in text.split(" · ") if part.startswith("words right: ")]
+    assert (said[4], said[8]) == (f"words right: 0 of {LIVE}", f"words right: 0 of {HELD_OUT}")
+    assert said[5:8] == 3 * [f"words right: 0 of {LIVE} at step 4"]
 
 
 @pytest.mark.parametrize(("n", "most"), [(100, 10), (101, 60), (57, 8), (3, 2), (40, 40), (5, 100), (1, 2)])

@@ -76,7 +76,7 @@ def test_films_count_sentences_and_cut_long_ones_short(french, drawn_texts):
     strip = Image.open(io.BytesIO(filmstrip_png(french, word=KEY, site=CROSS, head=0)))
     assert strip.format == "PNG"
     texts = [text for text, _ in drawn_texts]
-    assert any("sentences right 0 / " in text for text in texts)
+    assert any("sentences right: 0 of " in text for text in texts)
     assert not any("words right" in text for text in texts)
     assert "cross-attention · decoder 1 · head 1 · “does the girl watch the bea…”" in texts
     assert any(text.startswith("cross-attention · decoder 1 · head 1 · “the girl finds") for text in texts)
@@ -89,14 +89,14 @@ def test_the_page_of_a_translation_mentions_sentences_and_tokens_and_no_letters(
     assert not any("letter" in said or "backwards" in said for said in readings.values())
     assert "the cells of the alignment are bright" in readings["cross"]
     assert "alignment" not in readings["encoder"]
-    assert any("held-out sentences" in text for text in index["texts"])
+    assert any("<small>test sentences right</small>" in text for text in index["texts"])
 
 
 def test_the_page_of_reversed_words_mentions_letters(recorded):
     index = run_data(html_page(recorded, word="cat", site="decoder.1.cross", head=0))["index"]
     assert (index["examples"], index["token"]) == ("words", "letter")
     assert "A word read backwards" in index["kinds"]["cross"]["reading"]
-    assert any("<small>words right, step" in text for text in index["texts"])
+    assert any("<small>test words right</small>" in text for text in index["texts"])
 
 
 def rewritten(view, pieces):

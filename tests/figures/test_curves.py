@@ -71,8 +71,8 @@ def test_losses_are_in_one_panel_and_shares_in_the_other():
     assert layout.yaxis2.tickformat == ".0%"
     assert layout.yaxis2.domain[1] < layout.yaxis.domain[0]
     loss, shares = (note.text for note in layout.annotations)
-    assert loss == "loss"
-    for name, trace in (("letters", "letters right (training)"), ("whole words", "words right (held-out)")):
+    assert loss == "loss: lower is better"
+    for name, trace in (("letters", "letters right (training)"), ("whole words", "test words right")):
         assert f"<span style='color:{lines(made)[trace].line.color}'><b>{name}</b>" in shares
     assert layout.xaxis.title.text == "step"
 
@@ -84,23 +84,23 @@ def test_every_number_of_the_run_has_a_line_that_differs_by_more_than_colour():
     for name, values, color, look in (
         ("training", run.loss, colors.TRAIN, solid),
         ("letters right (training)", run.token_accuracy, colors.TRAIN, solid),
-        ("held-out", run.held_out_loss, colors.HELD_OUT, marked),
-        ("words right (held-out)", run.exact, colors.HELD_OUT, marked),
-        ("free", run.free_loss, colors.FREE, dashed),
+        ("test", run.held_out_loss, colors.HELD_OUT, marked),
+        ("test words right", run.exact, colors.HELD_OUT, marked),
+        ("unaided", run.free_loss, colors.FREE, dashed),
     ):
         trace = found.pop(name)
         measured = ~np.isnan(values)  # no gap where there is no evaluation
         assert list(trace.x) == run.steps[measured].tolist()
         assert list(trace.y) == values[measured].tolist()
         assert (trace.line.color, (trace.mode, trace.line.dash)) == (color, look)
-        assert trace.showlegend == (name in ("training", "held-out", "free"))
+        assert trace.showlegend == (name in ("training", "test", "unaided"))
     assert all("previous" in name and not trace.showlegend for name, trace in found.items())
     assert len({colors.TRAIN, colors.HELD_OUT, colors.FREE, colors.GHOST}) == 4
 
 
 def test_a_translation_counts_tokens_and_sentences():
     made = picture(series(12), called=("tokens", "sentences"))
-    assert {"tokens right (training)", "sentences right (held-out)"} <= {*lines(made)}
+    assert {"tokens right (training)", "test sentences right"} <= {*lines(made)}
     assert "letters" not in made.spec
     assert "words" not in made.spec
 
@@ -145,7 +145,7 @@ def test_a_long_run_is_thinned_in_the_picture_but_its_evaluations_are_not():
         assert len(found[name].x) == 500
     assert len(ghost(run)["0.x"]) == 500
     assert found["training"].y[0] == pytest.approx(run.loss[:12].mean())
-    assert len(found["words right (held-out)"].x) == 240
+    assert len(found["test words right"].x) == 240
 
 
 def test_the_spec_stays_the_same_while_training_goes_on():

@@ -26,7 +26,7 @@ SEQUENCE = of("seq", "seq", writes=True, causal=True)
 @pytest.mark.parametrize(
     ("sides", "src", "tgt", "expected", "rows", "columns", "row_title", "column_title"),
     [
-        (READER, SRC, TGT, EXPECTED, SRC, SRC, "letter at work", "letters of the word"),
+        (READER, SRC, TGT, EXPECTED, SRC, SRC, "each letter", "letters of the word"),
         (
             of("tgt", "tgt", writes=True, causal=True),
             SRC,
@@ -34,10 +34,10 @@ SEQUENCE = of("seq", "seq", writes=True, causal=True)
             EXPECTED,
             WRITTEN,
             TGT,
-            "reads → should write",
+            "just written → to write",
             "letters written so far",
         ),
-        (CROSS, SRC, TGT, EXPECTED, WRITTEN, SRC, "reads → should write", "letters of the word"),
+        (CROSS, SRC, TGT, EXPECTED, WRITTEN, SRC, "just written → to write", "letters of the word"),
         (
             of("src", "src", writes=True),
             SRC,
@@ -55,10 +55,10 @@ SEQUENCE = of("seq", "seq", writes=True, causal=True)
             ("", "", "", "a", "c", "[EOS]"),
             FROM_SEP,
             LINE,
-            "reads → should write",
+            "just written → to write",
             "word, then answer so far",
         ),
-        (READER, ASKED, TGT, EXPECTED, ASKED, ASKED, "token at work", "tokens of the question"),
+        (READER, ASKED, TGT, EXPECTED, ASKED, ASKED, "each token", "tokens of the question"),
     ],
     ids=["encoder", "decoder", "cross", "encoder that writes", "sequence", "words"],
 )

@@ -70,7 +70,7 @@ def test_axes_count_positions_so_that_a_repeated_letter_keeps_its_own_column():
     assert list(y.ticktext) == list(CROSS.rows)
     assert tuple(x.range) == (-0.5, 7.5)
     assert tuple(y.range) == (6.5, -0.5)  # the first row is at the top
-    assert x.title.text == f"rows: {CROSS.row_title}<br>columns: {CROSS.column_title}"
+    assert (y.title.text, x.title.text) == (CROSS.row_title, f"looks at: {CROSS.column_title}")
     assert figure.layout.title.text == "decoder 1 · head 2"
 
 

@@ -34,13 +34,13 @@ def say(kind, at, cells, row=None):
 
 SAID = {
     "cross": [
-        (0, {5: 0.91}, "For output 1", "91% on letter 5 (“n”): the mirrored letter."),
+        (0, {5: 0.91}, "For output 1", "91% on letter 5 (“n”): the letter to write next."),
         (1, {2: 0.6}, "For output 2", "60% on letter 2 (“r”): the letter at the same place."),
         (
             2,
             {3: 1.0},
             "For output 3",
-            "100% on letter 3 (“a”): the mirrored letter and the letter at the same place.",
+            "100% on letter 3 (“a”): the letter to write next and the letter at the same place.",
         ),
         (1, {3: 0.4}, "For output 2", "40% on letter 3 (“a”)."),
         (2, {6: 0.8}, "For output 3", "80% on [EOS]: a special token."),
@@ -71,7 +71,12 @@ SAID = {
     ],
     # Row 6 is [SEP], which writes output 1, and letter i of the answer stands at 6 + i.
     "sequence": [
-        (6, {5: 0.91}, "After reading [SEP], for output 1,", "91% on letter 5 (“n”): the mirrored letter."),
+        (
+            6,
+            {5: 0.91},
+            "After reading [SEP], for output 1,",
+            "91% on letter 5 (“n”): the letter to write next.",
+        ),
         (
             7,
             {2: 0.6},
@@ -138,7 +143,7 @@ def test_an_empty_output_still_has_a_sentence():
         "In its strongest row, after reading [SOS]"
     )
     assert narrate(np.eye(1, 7, 5), "cross", TGT[:1], SRC, n_letters=N) == (
-        "In its strongest row, for output 1 this head puts 100% on letter 5 (“n”): the mirrored letter."
+        "In its strongest row, for output 1 this head puts 100% on letter 5 (“n”): the letter to write next."
     )
 
 

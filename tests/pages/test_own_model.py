@@ -31,9 +31,11 @@ def test_heads_numbers_and_words_of_an_own_model_are_shown_without_controls(own)
     assert visitor.says("**Translator**")
     assert visitor.says("6 parameters. Your own training loop trains this model")
     assert {"run_start", "run_pause", "run_stop", "own_word"}.isdisjoint(visitor.keys)
-    assert visitor.status.startswith("✔ finished · step 8 ·")
+    assert visitor.status.startswith("✔ finished · ")
+    assert visitor.news["step"] == 8
     assert visitor.headline == (
-        "write.0.cross, head 1 attends to one token in each row: 85% of its weight is on the strongest token "
+        "write.0.cross, head 1 looks at one token in each row: 85% of its attention is on the strongest "
+        "token "
         "of each row."
     )
     visitor.choose(word="two", kind="net.write.*.attn", pinned=["net.write.0.attn", 2], step=4)

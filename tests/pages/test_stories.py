@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from urllib.parse import unquote
 
+import numpy as np
 import pytest
 
 from pages.stream.channel import find
+from pages.telling.cards import pixels
 from pages.telling.telling import hides_of, named, packed
 from tests.pages.conftest import TINY
 from tests.pages.visitor import unescaped
@@ -62,6 +65,23 @@ def move(visitor, at, shown=()):
     return visitor.send_choice({"at": at, "shown": list(shown), "recorded": [], "by": "a page"})
 
 
+def links(visitor):
+    """Return the label and the query of each link on the page."""
+    return [
+        (unescaped(one.proto.label), unquote(one.proto.query_string)) for one in visitor.at.get("page_link")
+    ]
+
+
+def begins(visitor):
+    """Return the names of the stories that the cards begin, in order."""
+    return [query.removeprefix("story=") for label, query in links(visitor) if label == "Begin"]
+
+
+def pictures(visitor):
+    """Return (caption, text for screen readers) of each picture on the page."""
+    return [(one.caption, one.alt) for found in visitor.at.get("image") for one in found.proto.imgs]
+
+
 def runs_of(visitor):
     return {name: REGISTRY.get(one["run"]) for name, one in visitor.player["story"]["runs"].items()}
 
@@ -73,11 +93,91 @@ def test_the_list_has_the_built_in_stories_with_the_tour_first_and_those_of_the_
     (tmp_path / "broken.toml").write_text('title = "x"\n\n[[beat]]\nsays = "a"\nstep = "soon"\n')
     monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
     visitor = visit({}, page="stories")
-    links = [unescaped(one.proto.label) for one in visitor.at.get("page_link")]
-    shipped = ["**A first tour**", "**Fifteen minutes for a class**", "**Attention in five minutes**"]
-    assert [one for one in links if one != "**Two steps**"] == shipped
-    assert "**Two steps**" in links
-    assert [error for error in visitor.errors if error.startswith("broken.toml: Line 5, beat 1")]
+    titles = [unescaped(one.value) for one in visitor.at.subheader]
+    shipped = ["A first tour", "Fifteen minutes for a class", "Attention in five minutes"]
+    assert [one for one in titles if one != "Two steps"] == shipped
+    assert "Two steps" in titles
+    assert begins(visitor) == [
+        "tour",
+        *(name for name in begins(visitor) if name in ("class", "mine", "talk")),
+    ]
+    assert len(begins(visitor)) == 4
+    assert [error for error in visitor.errors if error.startswith("broken.toml: Line 5, slide 1")]
+
+
+def test_a_card_says_for_whom_a_story_is_how_long_it_takes_and_what_it_needs(visit):
+    visitor = visit({}, page="stories")
+    assert visitor.says("A story leads you through the app, one slide at a time.")
+    for who, about, needs in (
+        ("For newcomers · 10 minutes", "What a map is", "Needs nothing: its models train"),
+        ("For a class and its teacher · 15 minutes", "Six questions", "Needs a screen that all can see"),
+        ("For a speaker · 5 minutes", "From an untrained model", "Needs a screen and one key"),
+    ):
+        assert f"**{who}**" in visitor.texts
+        assert any(text.startswith(about) for text in visitor.texts)
+        assert any(text.startswith(needs) for text in visitor.texts)
+    assert begins(visitor) == ["tour", "class", "talk"]
+    assert pictures(visitor) == [
+        ("Recorded map: “playground”, step 200", "Map of decoder layer 2, head 2, for playground"),
+        ("Recorded map: “playground”, step 200", "Map of decoder layer 1, head 2, for playground"),
+        ("Recorded map: “纽约是一座城市”, step 250", "Map of decoder layer 2, head 3, for 纽约是一座城市"),
+    ]
+
+
+def test_a_card_without_a_recording_has_no_picture_and_a_missing_field_no_line(visit, tmp_path, monkeypatch):
+    monkeypatch.setattr("transformer.stories.files.SHIPPED", tmp_path)
+    covered = FILE.replace('kind = "cross"', 'kind = "cross"\ncover = true')
+    (tmp_path / "bare.toml").write_text(covered)
+    (tmp_path / "other.toml").write_text(
+        f"minutes = 1\n{covered}".replace("[runs.small]", '[runs.small]\nrecording = "reverse"').replace(
+            'kind = "cross"', 'kind = "sequence"'
+        )
+    )
+    visitor = visit({}, page="stories")
+    assert begins(visitor) == ["bare", "other"]
+    assert pictures(visitor) == []
+    assert [text for text in visitor.texts if "For " in text or "Needs" in text] == []
+    assert "**1 minute**" in visitor.texts
+
+
+def test_a_picture_has_the_colours_of_the_maps_and_of_blocked_cells():
+    image = pixels(np.array([[0.0, 1.0], [0.25, np.nan]]))
+    assert image.shape == (280, 640, 3)
+    for row, column, color in (
+        (0, 0, "#440154"),
+        (139, 319, "#440154"),
+        (0, 320, "#fde725"),
+        (279, 639, "#8f959e"),
+    ):
+        assert "#{:02x}{:02x}{:02x}".format(*image[row, column]) == color
+    halfway = [
+        round((a + b) / 2) for a, b in ((0x26, 0x1F), (0x82, 0x9E), (0x8E, 0x89))
+    ]  # of Viridis, at √0.25
+    assert image[140, 0] == pytest.approx(halfway, abs=1)
+    assert len(np.unique(image.reshape(-1, 3), axis=0)) == 4
+
+
+def test_own_runs_and_stories_are_behind_the_cards_and_open_for_who_has_a_story(visit, revisit):
+    stranger = visit({}, page="stories")
+    (behind,) = stranger.at.expander
+    assert (behind.label, behind.proto.expanded) == ("Use your own run, or write a story", False)
+    assert not any("with your run" in label for label, _ in links(stranger))
+    assert len(behind.get("file_uploader")) == 1
+    assert len(stranger.at.sidebar.get("file_uploader")) == 0
+    author = visit({}, session={"own_story": FILE}, page="stories")
+    (behind,) = author.at.expander
+    assert behind.proto.expanded
+    assert [box.key for box in behind.text_area] == ["story_text"]
+    assert ("**Tell it**", f"story={packed(FILE)}") in links(author)
+    owner = revisit().go("stories")
+    with_run = [(label, query) for label, query in links(owner) if "with your run" in label]
+    assert [label for label, _ in with_run] == [
+        f"{title}, with your run"
+        for title in ("A first tour", "Fifteen minutes for a class", "Attention in five minutes")
+    ]
+    assert all(owner.run.id in query for _, query in with_run)
+    viewer = visit({"run": owner.run.id}).go("stories")
+    assert not any("with your run" in label for label, _ in links(viewer))
 
 
 def test_each_command_runs_once_and_in_order_even_if_the_teller_moves_back_and_forth(told):
@@ -329,7 +429,7 @@ def test_a_story_told_with_a_run_of_another_depth_reports_the_beats_that_do_not_
     )
     assert other.player["run"] == visitor.run.id
     assert len(other.player["story"]["beats"]) == 4
-    assert other.says("Beat 5 is left out: the decoder has 1 layers")
+    assert other.says("Slide 5 is left out: the decoder has 1 layers")
     with pytest.raises(InputError, match="damaged"):
         named("~???")
 
@@ -348,4 +448,4 @@ def test_add_beat_turns_the_screen_into_a_beat_of_a_valid_story(visit):
     assert visitor.at.text_area(key="story_text").value == visitor.at.session_state["own_story"]
     visitor.at.text_area(key="story_text").set_value('title = "x"\n[[beat]]\nsays = ""\n')
     visitor.look()
-    assert "Line 3, beat 1" in visitor.errors[0]
+    assert "Line 3, slide 1" in visitor.errors[0]

@@ -16,7 +16,6 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.testing.v1 import AppTest
 
 from pages.stream.channel import Channel, find
-from transformer.player.sentences import STEP
 from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
 
@@ -219,13 +218,19 @@ class Visitor:
     def status(self) -> str:
         """The line above the pictures, without markup."""
         news = self.news
-        return re.sub("<[^>]*>", "", news["status"]).replace(STEP, f"{news['step']:,}")
+        return re.sub("<[^>]*>", "", news["status"])
+
+    @property
+    def progress(self) -> str:
+        """The state of the run, its step and its planned steps."""
+        news = self.news
+        return f"{news['state']} at {news['step']} of {news['planned']}"
 
     @property
     def headline(self) -> str:
         """The sentence of the newest step, without markup."""
         news = self.news
-        said = self.player.get("over") or news["waits"] or news["headline"][0]
+        said = self.player.get("over") or news["waits"] or news["headline"]
         return re.sub("<[^>]*>", "", said)
 
     @property

@@ -119,10 +119,10 @@ def segment_of(index, step):
 def tells_every_frame(view, index):
     """Check that the index describes every recorded step as the frame of that step does."""
     task = view.config.train.task
+    measured = [one.step for one in view.frames.measurements]
     assert index["steps"] == list(view.frames.steps)
     for step in view.frames.steps:
         frame, segment = view.frames.of_step(step), segment_of(index, step)
-        begins = segment["from"] == step
         assert segment["right"] == words_right(frame, task), step
         assert segment["outputs"] == {tracked.text: output_row(tracked) for tracked in frame.words}, step
         assert segment["written"] == max(tracked.output_step or 0 for tracked in frame.words), step
@@ -136,12 +136,12 @@ def tells_every_frame(view, index):
         assert segment["taken"] == (taken.text().replace('"', "&quot;") if taken else ""), step
         for site in frame.axes:
             roles = [frame.role(site, head) for head in range(3)]
-            assert segment["roles" if begins else "later"][site] == roles, step
+            assert segment["roles"][site] == roles, step
         assert list(segment["lit"]) == list(frame.scores), step
         for site, scores in frame.scores.items():
             off = [head for where, head in taken.ablated if where == site]
             lit = [bool(score >= THRESHOLD) and head not in off for head, score in enumerate(scores)]
             assert segment["lit"][site] == lit, step
-        said = segment["said"][0 if begins else 1].replace("{step}", f"{step:,}")
-        assert said == looking_back(frame), step
+        assert segment["measured"] == max(at for at in measured if at <= step), step
+        assert segment["said"] == looking_back(frame), step
     return True

@@ -117,7 +117,8 @@ def test_the_labels_and_titles_of_a_look_are_those_of_a_still_figure(chunk, chan
             sides, word = one.axes[sites[0]], one.word
             axes = map_axes(sides, word.src_tokens, word.tgt_tokens, word.expected)
             assert (tuple(look["rows"]), tuple(look["columns"])) == (axes.rows, axes.columns)
-            assert (look["rowTitle"], look["columnTitle"]) == (axes.row_title, axes.column_title)
+            assert look["rowTitle"] == axes.row_title
+            assert look["columnTitle"] == f"looks at: {axes.column_title}"
             assert (look["writes"], look["causal"]) == (sides.writes, axes.causal)
             assert look["layers"] == [str(i + 1) for i in range(len(sites))]
 
@@ -130,6 +131,8 @@ def test_a_look_has_the_gold_alignment_only_for_attention_from_answer_to_questio
     assert kinds["encoder"]["gold"] == kinds["decoder"]["gold"] == []
     assert kinds["cross"]["rows"] == ["[SOS] → t", "t → a", "a → c", "c → [EOS]"]
     assert kinds["encoder"]["rows"] == ["[SOS]", "c", "a", "t", "[EOS]"]
+    assert kinds["cross"]["to"] == kinds["decoder"]["to"] == ["t", "a", "c", "[EOS]"]
+    assert kinds["encoder"]["to"] == []
     assert [kind for kind, one in kinds.items() if one["causal"]] == ["decoder"]
     nobody_knows = replace(chunk, word=replace(chunk.word, links=None))
     assert json.loads(look_of(nobody_knows)[1])["kinds"]["cross"]["gold"] == []
@@ -226,7 +229,7 @@ def test_markup_in_words_and_labels_is_escaped_wherever_a_look_draws_it(chunk, s
         expected=(signs,) * 4,
     )
     drawn = [text for text in said(json.loads(look_of(replace(chunk, word=word))[1])) if "zqx" in text]
-    assert len(drawn) == 28  # rows and columns of three kinds of attention, and the word
+    assert len(drawn) == 36  # rows and columns of three kinds of attention, what two write, and the word
     assert [text for text in drawn if "<zqx" in text or "&zqx" in text] == []
     facts, _ = decoded(encoded(replace(chunk, word=word, vocabulary=(signs,) * len(chunk.vocabulary))))
     assert facts["wrong"] == [{}] * len(chunk.steps)  # every prediction is the expected token

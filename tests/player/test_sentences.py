@@ -9,13 +9,13 @@ import pytest
 from transformer.insight.moments import Moment
 from transformer.interventions import Interventions
 from transformer.player.sentences import (
-    STEP,
     failure,
     headline,
     in_line,
     looking_back,
     moment_said,
     narration,
+    rounded,
     status_line,
     unlearned,
     without_masks,
@@ -47,37 +47,50 @@ def link(head, name, site=SITE):
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"state": "idle"}, "○ <b>idle</b> · step <b>{step}</b> / 300"),
+        ({"state": "idle"}, "○ <b>idle</b>"),
         (
             {"step": 1200, "planned": 2000, "steps_per_second": 41.4},
-            "● <b>training</b> · step <b>{step}</b> / 2,000 · 41 steps/s · at most 19 s left",
+            "● <b>training</b> · 41 steps/s · at most 20 s left",
         ),
         (
             {"step": 1, "planned": 11, "steps_per_second": 1.0, "pace": 1.0},
-            "● <b>training</b> · step <b>{step}</b> / 11 · 1.0 steps/s · at most 10 s left · pace 1 steps/s",
+            "● <b>training</b> · 1.0 steps/s · at most 10 s left",
         ),
         (
             {"state": "paused", "seconds": 12.34, "every": 4},
-            "❚❚ <b>paused</b> · step <b>{step}</b> / 300 · 12.3 s of training · 1 in 4 steps recorded",
+            "❚❚ <b>paused</b> · 12.3 s of training · 1 in 4 steps recorded",
         ),
-        ({"state": "recorded", "seconds": 12.34}, "▷ <b>recorded</b> · step <b>{step}</b> / 300"),
+        ({"state": "recorded", "seconds": 12.34}, "▷ <b>recorded</b>"),
     ],
 )
-def test_the_status_has_state_speed_and_time_left_and_a_placeholder_for_the_step(view, changes, expected):
+def test_the_status_has_state_speed_and_time_left(view, changes, expected):
     still = {"seconds": 0.0, "steps_per_second": 0.0, "pace": None, "every": 1}
-    assert STEP == "{step}"
     assert status_line(replace(view, **still | changes)) == expected
 
 
 def test_the_status_of_a_waiting_run_shows_its_place_in_line(view):
     waits = replace(view, state="queued", seconds=0.0, pace=None, every=1)
-    assert status_line(waits, (2, 3)) == (
-        "◌ <b>queued</b> · waiting: place 2 of 3 · step <b>{step}</b> / 300"
-    )
+    assert status_line(waits, (2, 3)) == "◌ <b>queued</b> · waiting: place 2 of 3"
     assert in_line((2, 3), 4) == (
         "<b>Waiting: place 2 of 3.</b> This server trains 4 at a time; this run goes on by itself when it is "
         "its turn."
     )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0.2, "1 s"),
+        (9.4, "9 s"),
+        (12, "10 s"),
+        (88, "90 s"),
+        (100, "2 min"),
+        (5300, "88 min"),
+        (9000, "2.5 h"),
+    ],
+)
+def test_a_duration_has_the_unit_that_fits_it(seconds, said):
+    assert rounded(seconds) == said
 
 
 def test_each_state_has_a_sign_of_its_own(view):
@@ -90,33 +103,31 @@ def test_the_headline_names_the_clearest_head_its_score_and_the_step_at_which_it
     both = (Moment(90, "turned", "it turned", SITE, 0), Moment(120, "turned", "it turned", SITE, 1))
     turned = replace(view, turned_at=(90, SITE, 0), moments=both)
     said = (
-        f"<b>{link(1, 'Decoder layer 2, head 2')} reads the word backwards:</b> 83% of its weight is on the "
-        "mirrored letter"
+        f"<b>{link(1, 'Decoder layer 2, head 2')} reads the word backwards:</b> 83% of its attention is on "
+        "the letter to write next."
     )
-    first = "Clear since step 120"
-    assert headline(turned, frame, "") == f"{said}. {first}."
+    first = "So it does since step 120."
+    assert headline(turned, frame, "") == f"{said} {first}"
     ended = replace(turned, state="finished", reason="Goal reached & more.")
-    assert headline(ended, frame, "").endswith(f"{first}. Goal reached &amp; more.")
-    assert headline(turned, replace(frame, step=150), "").startswith(f"{said} (step 140).")
-    assert headline(turned, frame, "", later=True).startswith(f"{said} (step 140).")  # for any later step
+    assert headline(ended, frame, "").endswith(f"{first} Goal reached &amp; more.")
     lost = mirror(untrained, 140, 0.2, 0.3, 0.0, clearest=(SITE, 1))
-    assert headline(turned, lost, "").endswith("Clear at step 120, and lost since.")
+    assert headline(turned, lost, "").endswith("would be clear. It did so at step 120.")
     another = mirror(untrained, 140, 0.1, 0.3, 0.8, clearest=(SITE, 2))  # as clear since before the training
-    assert headline(turned, another, "").endswith("80% of its weight is on the mirrored letter.")
+    assert headline(turned, another, "").endswith("80% of its attention is on the letter to write next.")
 
 
 def test_without_a_clear_pattern_the_headline_gives_the_highest_score_and_the_threshold(view, untrained):
     frame = mirror(untrained, 9, 0.1, 0.27, 0.2, clearest=(SITE, 1))
     assert headline(view, frame, "") == (
-        f"<b>No clear pattern on average.</b> The clearest head, {link(1, 'decoder layer 2, head 2')}, puts "
-        "27% of its weight on the mirrored letter; a clear pattern needs 50%."
+        f"<b>No head reads the word backwards.</b> The closest, {link(1, 'decoder layer 2, head 2')}, puts "
+        "27% of its attention on the letter to write next; 50% would be clear."
     )
 
 
 def test_a_share_just_below_the_threshold_is_not_said_to_be_the_threshold(view, untrained):
     said = headline(view, mirror(untrained, 9, 0.1, 0.497, 0.2, clearest=(SITE, 1)), "")
-    assert "puts 49% of its weight" in said
-    assert said.endswith("a clear pattern needs 50%.")
+    assert "puts 49% of its attention" in said
+    assert said.endswith("50% would be clear.")
 
 
 def test_before_the_start_and_after_a_failure_the_headline_says_so(view, untrained):
@@ -136,29 +147,27 @@ def test_words_right_are_shown_with_the_step_of_their_evaluation(untrained):
     said = words_right(
         replace(untrained, step=60, measurement=untrained.measurement, evaluation=known), "reverse"
     )
-    assert "<b>1</b> / 1,000<small>words right, step 50</small>" in said
-    assert "title='held-out words, at step 50'" in said
-    confirmed = replace(known, live=(31, 200), right=151)  # the large number is that of the live words
-    assert "<b>31</b> / 200" in words_right(replace(untrained, evaluation=confirmed), "reverse")
+    assert "<b>1</b> of 1,000<small>test words right</small>" in said
+    assert "title='words that training never uses, asked at step 50'" in said
+    confirmed = replace(known, live=(31, 200), right=151)  # the live words are among the 1,000
+    assert "<b>151</b> of 1,000" in words_right(replace(untrained, evaluation=confirmed), "reverse")
     said = words_right(replace(untrained, evaluation=known), "en-fr")
-    assert "<small>right, step 50</small>" in said
-    assert "held-out sentences" in said
+    assert "<small>test sentences right</small>" in said
+    assert "title='sentences that" in said
 
 
 def test_a_past_step_is_described_by_its_clearest_head(untrained):
     frame = mirror(untrained, 1140, 0.1, 0.83, 0.0, clearest=(SITE, 1))
     said = (
-        f"<b>{link(1, 'Decoder layer 2, head 2')} reads the word backwards:</b> 83% of its weight is on the "
-        "mirrored letter"
+        f"<b>{link(1, 'Decoder layer 2, head 2')} reads the word backwards:</b> 83% of its attention is on "
+        "the letter to write next."
     )
-    assert looking_back(frame) == f"{said}."
-    # For later steps, the sentence names the step of the measurement.
-    assert looking_back(frame, later=True) == f"{said} (step 1,140)."
+    assert looking_back(frame) == looking_back(replace(frame, step=1143)) == said
     # The framed head stays, though another has a slightly higher score.
     before = mirror(untrained, 15, 0.27, 0.28, 0.0, clearest=(SITE, 0))
     assert looking_back(replace(before, step=20)) == (
-        f"<b>No clear pattern on average.</b> The clearest head, {link(0, 'decoder layer 2, head 1')}, puts "
-        "27% of its weight on the mirrored letter (step 15); a clear pattern needs 50%."
+        f"<b>No head reads the word backwards.</b> The closest, {link(0, 'decoder layer 2, head 1')}, puts "
+        "27% of its attention on the letter to write next; 50% would be clear."
     )
 
 
@@ -170,19 +179,21 @@ def test_with_masks_off_sentences_give_the_accuracy_and_the_weight_on_padding(ch
     assert without_masks(first) == ""
     text = without_masks(last)
     known = last.evaluation
-    assert f"writing by itself, the model gets {known.right:,} of {known.total:,} words" in text
+    assert f"writing on its own, the model gets {known.right:,} of {known.total:,} words" in text
     shares = [share for site in last.axes for share in last.on_padding(1, site)]
-    assert f"in “cat”, at step 4, [PAD] gets {sum(shares) / len(shares):.0%} of all attention" in text
+    assert (
+        f"in “cat”, at step {last.step}, [PAD] gets {sum(shares) / len(shares):.0%} of all attention" in text
+    )
     assert f"and {max(shares):.0%} of that of <button" in text
     of_pairs = replace(last, words=(last.words[0], replace(last.words[1], text="<b>")))
-    assert "in “&lt;b&gt;”, at step 4" in without_masks(of_pairs)
+    assert "in “&lt;b&gt;”, at step" in without_masks(of_pairs)
 
 
 def test_the_head_that_a_moment_names_is_a_link_and_the_rest_is_escaped():
-    turned = Moment(7, "turned", "decoder layer 2, head 1 turned <anti-diagonal>", SITE, 0)
-    assert moment_said(turned) == f"{link(0, 'decoder layer 2, head 1')} turned &lt;anti-diagonal&gt;"
-    own = Moment(7, "turned", "h.3.attn, head 12: [SOS] sink", "h.3.attn", 11)
-    assert moment_said(own) == f"{link(11, 'h.3.attn, head 12', 'h.3.attn')}: [SOS] sink"
+    turned = Moment(7, "turned", "decoder layer 2, head 1 began <to> read", SITE, 0)
+    assert moment_said(turned) == f"{link(0, 'decoder layer 2, head 1')} began &lt;to&gt; read"
+    own = Moment(7, "turned", "h.3.attn, head 12: looks at [SOS]", "h.3.attn", 11)
+    assert moment_said(own) == f"{link(11, 'h.3.attn, head 12', 'h.3.attn')}: looks at [SOS]"
     assert moment_said(Moment(7, "drop", "the loss of head 1 <fell>")) == "the loss of head 1 &lt;fell&gt;"
 
 

@@ -110,14 +110,12 @@ def test_frames_contain_every_step_in_order_with_its_own_numbers(first):
     assert [frame.step for frame in frames[-3:]] == [37, 38, 39]
 
 
-def test_each_frame_has_the_newest_of_the_costly_records_and_names_their_step(first, evaluation):
+def test_each_frame_has_the_newest_of_the_costly_records(first, evaluation):
     frames = Frames([*first, chunk(range(9)), measurement(5), outputs(6, ox="xo"), evaluation(4, right=3)])
     assert [frame.measurement.step for frame in frames] == 5 * [0] + 4 * [5]
     assert [frame.evaluation.step for frame in frames] == 4 * [0] + 5 * [4]
     assert [frame.words[0].output_step for frame in frames] == 6 * [0] + 3 * [6]
     assert [frame.words[0].right for frame in frames] == 6 * [False] + 3 * [True]
-    assert frames[6].role("decoder.0.cross", 4).endswith("at step 5")
-    assert not frames[5].role("decoder.0.cross", 4).endswith("at step 5")
 
 
 def test_the_step_at_which_a_word_was_drawn_is_given_from_that_step_on(first):

@@ -167,14 +167,14 @@ class Frozen:
             f"Sec-WebSocket-Protocol: {offered}\r\n\r\n".encode()
         )
         assert b" 101 " in self._socket.recv(100)
-        self._socket.sendall(frame('{"look": ["a", "decoder.0.cross", 0]}'))
+        self._socket.sendall(frame('{"word": "a"}'))
         threading.Thread(target=self._ask, daemon=True).start()
 
     def _ask(self):
         """Send requests until the server can send no more."""
         with suppress(OSError):
             while True:
-                self._socket.sendall(frame('{"asks": 1, "drawn": 2}'))
+                self._socket.sendall(frame('{"live": true, "drawn": 2}'))
                 time.sleep(0.0005)
 
     def close(self):

@@ -53,6 +53,13 @@ def test_a_beat_keeps_what_the_previous_beat_showed():
     assert list(story.misfits()) == []
 
 
+def test_the_fields_of_the_card_may_be_left_out():
+    story = read_story(GOOD)
+    assert (story.about, story.audience, story.minutes, story.needs) == ("", "", None, "")
+    given = read_story('audience = "beginners"\nminutes = 240\nneeds = "' + "x" * 120 + '"' + GOOD)
+    assert (given.audience, given.minutes, given.needs) == ("beginners", 240, "x" * 120)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "line", "says"),
     [
@@ -75,6 +82,16 @@ def test_a_beat_keeps_what_the_previous_beat_showed():
         ('command = "start"', "colour = 1", 20, "colour"),
         ('title = "Two beats"', "", 1, "title is missing"),
         ('title = "Two beats"', 'title = "' + "x" * 61 + '"', 2, "60"),
+        ('title = "Two beats"', 'title = "x"\naudience = 3', 3, "audience=3"),
+        ('title = "Two beats"', 'title = "x"\naudience = "' + "x" * 61 + '"', 3, "60 are allowed"),
+        ('title = "Two beats"', 'title = "x"\nneeds = ["a screen"]', 3, "needs"),
+        ('title = "Two beats"', 'title = "x"\nneeds = "' + "x" * 121 + '"', 3, "120 are allowed"),
+        ('title = "Two beats"', 'title = "x"\nminutes = "5"', 3, "whole number"),
+        ('title = "Two beats"', 'title = "x"\nminutes = 2.5', 3, "whole number"),
+        ('title = "Two beats"', 'title = "x"\nminutes = true', 3, "whole number"),
+        ('title = "Two beats"', 'title = "x"\nminutes = 0', 3, "1 to 240"),
+        ('title = "Two beats"', 'title = "x"\nminutes = 241', 3, "1 to 240"),
+        ("step = 0", 'cover = "yes"', 16, "true nor false"),
     ],
 )
 def test_the_error_of_an_invalid_file_names_line_and_field(old, new, line, says):

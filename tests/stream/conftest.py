@@ -133,8 +133,8 @@ class Message:
 
     def __init__(self, data: bytes) -> None:
         self.data = data
-        *lines, self.maps = data.split(b"\n", 3)
-        self.now, self.news, self.sentence = map(json.loads, lines)
+        *lines, self.maps = data.split(b"\n", 2)
+        self.now, self.news = map(json.loads, lines)
 
     @property
     def steps(self) -> list[int]:
@@ -238,16 +238,13 @@ def opened(server: TestClient) -> Iterator[Callable[..., Page]]:
         yield open_
 
 
-LOOK = ["cat", "decoder.0.cross", 1]
-
-
 @pytest.fixture
 def watched(opened: Callable[..., Page], run: FakeRun) -> Callable[..., Page]:
-    """Open a page that shows a head of "cat" and is up to date at step 3."""
+    """Open a page that shows "cat" and is up to date at step 3."""
     run.at(3)
 
     def watch(**said: Any) -> Page:
-        page = opened(run.id, look=LOOK, **said)
+        page = opened(run.id, word="cat", **said)
         page.until(lambda one: one.maps)
         page.settled()
         return page

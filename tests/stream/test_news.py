@@ -8,54 +8,44 @@ from dataclasses import replace
 import pytest
 
 from pages.stream import channel, news
-from tests.stream.conftest import LOOK, TICK, good
+from tests.stream.conftest import TICK, good
 from transformer.player.chunks import encoded
 from transformer.runs.registry import REGISTRY
 
 # Content of the messages.
 
 
-def test_a_message_is_three_lines_and_the_newest_map_of_the_shown_word(opened, run):
+def test_a_message_is_two_lines_and_the_newest_map_of_the_shown_word(opened, run):
     run.at(7)
-    page = opened(run.id, look=LOOK)
+    page = opened(run.id, word="cat")
     message = page.until(lambda one: one.maps)
-    assert message.data.count(b"\n", 0, len(message.data) - len(message.maps)) == 3
+    assert message.data.count(b"\n", 0, len(message.data) - len(message.maps)) == 2
     now = message.now
     assert (now["state"], now["step"], now["at"], now["newest"], now["planned"]) == ("training", 7, 7, 7, 30)
     assert now["loss"] == pytest.approx(run.whole.metrics.at(7)[1])
-    assert now["status"].startswith("● <b>training</b> · step <b>{step}</b> / 30")
-    assert "No clear pattern" in now["headline"][0]
+    assert now["status"].startswith("● <b>training</b>")
+    assert now["headline"].startswith("<b>No head reads the word backwards.</b>")
     assert (now["viewers"] or page.until(lambda one: one.now["viewers"]).now["viewers"]) == 1
     assert message.news is None  # the page has no index yet
-    assert message.sentence["step"] == 7
-    assert message.sentence["look"] == LOOK
-    assert message.sentence["text"]
     chunk, place = run.view.frames.place_of("cat", 7)
     assert message.maps == encoded(chunk, [place])
     assert message.steps == [7]
 
 
-def test_a_page_without_a_chosen_head_is_sent_only_the_state(opened, run):
-    message = opened(run.id).next()
-    assert (message.sentence, message.maps) == (None, b"")
-    assert message.now["at"] == 30
-
-
-@pytest.mark.parametrize(
-    "look", [["nobody", "encoder.0", 0], ["cat", "decoder.9", 0], ["cat", "encoder.0", 99]]
-)
-def test_a_page_that_names_an_unknown_word_or_head_is_sent_an_empty_sentence(opened, run, look):
-    message = opened(run.id, look=look).until(lambda one: one.sentence)
-    assert message.sentence["text"] == ""
-    assert bool(message.maps) == (look[0] == "cat")
+@pytest.mark.parametrize("said", [{}, {"word": "nobody"}])
+def test_a_page_without_a_known_word_is_sent_only_the_state(opened, run, said):
+    page = opened(run.id, **said)
+    first = page.drawn()
+    assert (first.now["at"], first.maps) == (30, b"")
+    assert (last := page.settled()) is None or last.maps == b""
 
 
 def test_a_page_is_sent_the_reason_for_waiting_until_something_is_recorded(opened, run):
     run.at(-1, state="idle")
-    page = opened(run.id, look=LOOK)
+    page = opened(run.id, word="cat")
     now = page.drawn().now
     assert (now["at"], now["newest"], now["version"], now["loss"]) == (-1, None, 0, None)
-    assert now["waits"] == now["headline"][0] == "Building the untrained model…"
+    assert now["waits"] == now["headline"] == "Building the untrained model…"
     run.at(0)
     assert page.until(lambda one: one.maps).steps == [0]
 
@@ -94,7 +84,7 @@ def test_a_state_is_sent_when_it_changes(watched, run):
     assert page.drawn().now["state"] == "paused"
     run.at(3, state="failed", reason="out of <memory>")
     message = page.until(lambda one: one.now["state"] == "failed")
-    assert message.now["headline"][0] == "<b>The run failed.</b> out of &lt;memory&gt;"
+    assert message.now["headline"] == "<b>The run failed.</b> out of &lt;memory&gt;"
     assert page.silent()
 
 
@@ -148,20 +138,12 @@ def test_a_map_that_changes_at_the_same_step_is_sent_again(watched, run):
 
 def test_a_map_of_a_word_added_between_two_steps_is_sent(watched, run):
     page = watched()
-    page.say(look=["sheep", "decoder.0.cross", 0])
+    page.say(word="sheep")
     assert page.drawn().maps == b""
     chunk, _ = run.view.frames.place_of("cat", 3)
     sheep = replace(chunk.only({3}.__contains__), word=replace(chunk.word, text="sheep"))
     run.view = replace(run.view, frames=run.view.frames.extended([sheep]))
     assert page.until(lambda one: one.maps).word == "sheep"
-
-
-def test_the_sentence_of_a_finished_run_is_of_its_last_step(watched, run):
-    page = watched()
-    run.at(4)
-    page.until(lambda one: one.steps == [4])
-    run.at(5, state="finished")
-    assert page.until(lambda one: one.now["at"] == 5).sentence["step"] == 5
 
 
 # Number of messages.
@@ -179,7 +161,7 @@ def is_sent_two(page, run):
 
 def test_a_page_that_draws_nothing_is_sent_two_messages(opened, run):
     run.at(3)
-    page = opened(run.id, look=LOOK)
+    page = opened(run.id, word="cat")
     is_sent_two(page, run)
     run.at(12)
     assert page.silent()
@@ -193,7 +175,7 @@ def test_a_page_that_draws_nothing_is_sent_two_messages(opened, run):
 
 def test_a_page_that_reports_more_drawn_messages_than_it_was_sent_gets_no_extra_messages(opened, run):
     run.at(3)
-    page = opened(run.id, drawn=1_000, look=LOOK)
+    page = opened(run.id, drawn=1_000, word="cat")
     page.until(lambda one: one.maps)
     page.settled()
     is_sent_two(page, run)
@@ -204,10 +186,10 @@ def test_a_hidden_page_is_sent_nothing_until_it_is_visible(watched, run):
     page.say(hidden=True)
     time.sleep(5 * TICK)
     run.at(9)
-    page.say(asks=2)
+    page.say(word="frog")
     assert page.silent(0.8)
     page.say(hidden=False)
-    assert page.until(lambda one: one.steps == [9])
+    assert page.until(lambda one: one.steps == [9]).word == "frog"
 
 
 def test_a_page_in_review_is_sent_only_the_state_and_not_often(watched, run, monkeypatch):
@@ -222,39 +204,24 @@ def test_a_page_in_review_is_sent_only_the_state_and_not_often(watched, run, mon
         time.sleep(2 * TICK)
     while not came or came[-1].now["at"] < 24:
         came.append(page.drawn())
-    assert all((one.maps, one.sentence) == (b"", None) for one in came)
+    assert all(one.maps == b"" for one in came)
     assert len(came) <= (time.monotonic() - began) / 0.4 + 2
     page.say(live=True)
     assert page.drawn().steps == [24]
 
 
-def test_a_page_that_asks_for_a_step_is_sent_the_sentence_of_that_step(watched, run):
+def test_a_page_that_changes_its_word_repeatedly_is_sent_two_messages_until_it_draws(watched):
     page = watched()
-    run.at(12)
-    page.say(live=False)
-    page.settled()
-    for asked, step in ((5, 5), (0, 0), (10**30, 12), (-4, 0)):
-        page.say(asks=asked)
-        message = page.until(lambda one: one.sentence)
-        assert (message.sentence["step"], message.maps) == (step, b"")
-        assert message.sentence["text"]
-    run.at(13)
-    page.say(look=["frog", *LOOK[1:]], asks=5)
-    assert page.until(lambda one: one.sentence).sentence["step"] == 5
-
-
-def test_a_page_that_asks_repeatedly_is_sent_two_messages_until_it_draws(watched):
-    page = watched()
-    page.say(live=False)
-    page.settled()
-    for step in range(4):
-        page.say(asks=step)
+    for word in ("frog", "cat", "frog", "cat"):
+        page.say(word=word)
         time.sleep(2 * TICK)
-    assert page.next().sentence["step"] == 0
-    assert page.next().sentence["step"] == 1
+    assert page.next().word == "frog"
+    assert page.next().word == "cat"
     assert page.silent()
+    page.say(word="frog")
     page.say(drawn=2)
-    assert page.next().sentence["step"] == 3  # the step requested last
+    assert page.next().word == "frog"  # the word chosen last
+    assert page.silent()
 
 
 def test_a_map_is_packed_once_for_all_pages_that_show_it(watched, run, monkeypatch):
@@ -267,7 +234,7 @@ def test_a_map_is_packed_once_for_all_pages_that_show_it(watched, run, monkeypat
     monkeypatch.setattr(channel, "encoded", counting)
     pages = [watched() for _ in range(4)]
     other = watched()
-    other.say(look=["frog", *LOOK[1:]])
+    other.say(word="frog")
     assert other.until(lambda one: one.word == "frog")
     packed.clear()
     run.at(4)

@@ -122,4 +122,4 @@ def test_all_routes_are_under_the_server_s_base_path(run, monkeypatch, base):
         assert server.get(f"{under}/chunk/{names(run)[0]}", headers=headers).status_code == 200
         assert server.get(f"/stream/{run.id}/index", headers=headers).status_code == 404
         with server.websocket_connect(f"{under}/news", subprotocols=[f"headlight.{good(run.id)}"]) as socket:
-            assert socket.receive_bytes().count(b"\n") == 3
+            assert socket.receive_bytes().count(b"\n") == 2

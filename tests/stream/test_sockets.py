@@ -13,7 +13,7 @@ import pytest
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from pages.stream import channel, news
-from tests.stream.conftest import LOOK, TICK
+from tests.stream.conftest import TICK, WORDS
 from transformer.player.chunks import name_of
 from transformer.runs.registry import REGISTRY
 
@@ -49,7 +49,7 @@ def test_pages_that_open_and_close_do_not_make_polls_more_frequent(opened, run):
 def test_a_page_that_opens_as_the_previous_one_closes_is_sent_new_steps(opened, run):
     run.at(3)
     for step in range(4, 20):
-        page = opened(run.id, look=LOOK)
+        page = opened(run.id, word="cat")
         run.at(step)
         assert page.until(lambda one, step=step: one.steps == [step])
         page.socket.close()
@@ -99,7 +99,7 @@ def test_a_run_that_was_evicted_and_reopened_is_found_again(watched, run, found,
 def test_a_socket_beyond_the_limit_is_refused_until_another_one_closes(opened, run, monkeypatch, until):
     monkeypatch.setattr(REGISTRY, "limits", replace(REGISTRY.limits, sockets=3))
     run.at(3)
-    pages = [opened(run.id, look=LOOK) for _ in range(3)]
+    pages = [opened(run.id, word="cat") for _ in range(3)]
     for _ in range(5):
         assert opened(run.id).closed() == 1013
     run.at(5)
@@ -107,7 +107,7 @@ def test_a_socket_beyond_the_limit_is_refused_until_another_one_closes(opened, r
         assert page.until(lambda one: one.steps == [5])
     pages[0].socket.close()
     until(lambda: len(news._sockets) < 3)
-    assert opened(run.id, look=LOOK).until(lambda one: one.maps)
+    assert opened(run.id, word="cat").until(lambda one: one.maps)
 
 
 def test_a_refused_socket_does_not_count_towards_the_limit(server, run, opened, monkeypatch):
@@ -115,7 +115,7 @@ def test_a_refused_socket_does_not_count_towards_the_limit(server, run, opened, 
     for _ in range(20):
         with pytest.raises(WebSocketDisconnect):
             server.websocket_connect(f"/stream/{run.id}/news", subprotocols=["headlight.no"]).__enter__()
-    assert opened(run.id, look=LOOK).until(lambda one: one.maps)
+    assert opened(run.id, word="cat").until(lambda one: one.maps)
 
 
 # Failures.
@@ -187,13 +187,10 @@ DAMAGED = [
     "{",
     "null",
     '"drawn"',
-    '{"look": ["cat"]}',
-    '{"look": ["cat", "encoder.0", 1e400]}',
-    '{"look": null}',
     '{"drawn": "many"}',
     '{"drawn": NaN}',
     '{"version": [1]}',
-    '{"asks": Infinity}',
+    '{"version": Infinity}',
     "[" * 1_999,
     "\0",
     '{"drawn": ' + "9" * 1_980 + "9",
@@ -243,31 +240,37 @@ def test_a_page_cannot_control_a_run_over_its_socket(opened, recorded, found, ma
             return getattr(run, name)
 
     found[run.id] = Guarded()
-    page = opened(run.id, look=LOOK)
+    page = opened(run.id, word="cat")
     page.until(lambda one: one.maps)
     view = run.view
     for name in COMMANDS:
-        page.say(**{name: True, "command": name, "drawn": 0, "asks": 0, "version": 1, "step": 5})
+        page.say(**{name: True, "command": name, "drawn": 0, "word": "frog", "version": 1, "step": 5})
         page.say(**{name: [5, "x"]})
     page.settled()
     assert run.view is view
     assert set(called) <= {"config", "id", "view", "look", "place", "task", "questions"}
 
 
-def test_the_memory_used_for_messages_is_limited(watched, run):
-    """The caches of maps by word and of sentences by head have a limited size."""
+def test_the_number_of_cached_maps_is_limited(watched, run, monkeypatch):
+    monkeypatch.setattr(channel, "MOST_CHUNKS", 3)
     page = watched()
     held, _ = news._channels[run.id, ()]
-    for i in range(300):
-        page.say(look=[f"word {i}", "encoder.0", i], drawn=2)
+    for whole in (True, False):
+        for word in WORDS:
+            page.say(word=word, whole=whole)
+            assert page.until(lambda one, word=word: one.word == word)
+            assert len(held._frames) <= 3
     page.settled()
-    assert len(held._frames) <= channel.MOST_CHUNKS
-    assert len(held._sentences) <= channel.MOST_CHUNKS + 1
+    known = dict(held._frames)
+    for i in range(50):
+        page.say(word=f"word {i}", drawn=2)
+    page.settled()
+    assert held._frames == known  # unknown words take no room
 
 
 def anything(rng, depth=0):
     """Return random JSON, mostly similar to the messages of a player."""
-    names = ["drawn", "look", "live", "hidden", "version", "asks", "", "x", "__class__"]
+    names = ["drawn", "word", "live", "hidden", "whole", "version", "", "x", "__class__"]
     numbers = [0, 1, -1, 3, 2**63, -(10**40), 0.5, 1e308, float("inf"), float("nan")]
     texts = ["", "cat", "encoder.0", "decoder.0.cross", "é\ud800", "<b>", "a" * 500]
     leaves = [None, True, False, *numbers, *texts]
@@ -306,7 +309,7 @@ def test_random_messages_raise_no_error_and_stop_no_other_page(watched, opened, 
             pass
         if len(news._sockets) < 2:
             n_closed += 1
-            page = opened(run.id, look=LOOK)
+            page = opened(run.id, word="cat")
         if i % 30 == 0:
             run.at(4 + i // 15)
             step = 4 + i // 15
@@ -314,5 +317,5 @@ def test_random_messages_raise_no_error_and_stop_no_other_page(watched, opened, 
     assert n_closed > 20
     assert len(news._looking) == 1
     assert caplog.records == []
-    fresh = opened(run.id, look=LOOK)
+    fresh = opened(run.id, word="cat")
     assert fresh.until(lambda one: one.maps)

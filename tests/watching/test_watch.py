@@ -157,9 +157,9 @@ def test_a_head_that_takes_a_role_is_a_moment_at_its_step(watched):
 
     view = recorded(of_function(watched, weights), range(1, 6))
     found = [(one.step, one.site, one.head, one.text) for one in view.moments]
-    assert found == [(3, "a.0", 1, "a.0, head 2: previous token")]
+    assert found == [(3, "a.0", 1, "a.0, head 2: looks one token back")]
     assert view.turned_at == (3, "a.0", 1)
-    assert view.frame.role("a.0", 1) == "previous token 0.85"
+    assert view.frame.role("a.0", 1) == "looks one token back 85%"
 
 
 # What can go wrong.

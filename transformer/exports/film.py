@@ -147,8 +147,9 @@ def _axes_of(shown: Map) -> str:
 
 def _facts(view: RunView, frame: Frame, word: str, site: str, head: int) -> str:
     """The role of the head, and the progress of the run."""
+    measured = frame.measurement.step
     facts = (
-        frame.role(site, head),
+        frame.role(site, head) + ("" if measured == frame.step else f" at step {measured:,}"),
         fed_with(frame.axes, frame.words[frame.row_of(word)]),
         _right(view, frame),
         "" if frame.loss is None else f"loss {frame.loss:.3f}",
@@ -161,7 +162,7 @@ def _right(view: RunView, frame: Frame) -> str:
     known = frame.evaluation
     if view.own is not None:
         return ""
-    said = f"{examples_of(view.config.train.task)} right {known.counted[0]:,} / {known.counted[1]:,}"
+    said = f"{examples_of(view.config.train.task)} right: {known.right:,} of {known.total:,}"
     return said if known.step == frame.step else f"{said} at step {known.step:,}"
 
 

@@ -75,7 +75,7 @@ def race_page(views: Sequence[RunView], race: dict[str, Any], first: dict[str, A
     """The page of two runs side by side, each with half of the room.
 
     Args:
-        race: how a player shows them: `names`, `says`, `clock`, `difference`, `curves`.
+        race: how a player shows them: `names`, `asks`, `says`, `clock`, `difference`, `curves`.
         first: what is shown first: word, kind, pinned and step.
 
     Raises:

@@ -36,8 +36,9 @@ def alignment(pair: Aligned, *, title: str) -> Picture:
     """Draw the question above its answer, each token joined to those that it comes from.
 
     Shape number row * columns + column is the line from token `row` of the answer to token `column` of the
-    question. "meta" in the layout holds both counts, with which the live figure shows only the lines of
-    the token under the pointer. Long sentences get a smaller font.
+    question. Those of the first token of the answer are lit, as an example. "meta" in the layout holds both
+    counts, with which the live figure shows only the lines of the token under the pointer. Long
+    sentences get a smaller font.
     """
     links = pair.links
     if len(links) != len(pair.target):
@@ -48,7 +49,7 @@ def alignment(pair: Aligned, *, title: str) -> Picture:
     above, below, span = _places(pair.source, pair.target)
     size = max(8.0, min(22.0, WIDE / (span + 2 * BETWEEN) / PIXELS_OF_A_LETTER))
     shapes = [
-        _link(below[row], above[column], column in links[row])
+        _link(below[row], above[column], column in links[row], row == 0)
         for row in range(len(pair.target))
         for column in range(len(pair.source))
     ]
@@ -95,9 +96,9 @@ def _places(source: Sequence[str], target: Sequence[str]) -> tuple[list[float], 
     return above, below, span
 
 
-def _link(below: float, above: float, is_link: bool) -> Part:
+def _link(below: float, above: float, is_link: bool, lit: bool) -> Part:
     """The line between two tokens; invisible if they are not linked."""
-    look = {"color": colors.ATTENTION_LINE, "width": 3}
+    look = {"color": colors.HIGHLIGHT if lit else colors.ATTENTION_LINE, "width": 5 if lit else 3}
     seen = {"layer": "below", "opacity": 0.9 if is_link else 0.0}
     return line((below, WRITTEN + 0.06), (above, READ - 0.06), look, **seen)
 

@@ -12,7 +12,7 @@ from transformer.figures import colors
 from transformer.figures.parts import PAPER, Part, note, titled
 from transformer.figures.picture import Array, Picture, escaped
 
-PANELS = ("right letters as input<br>(teacher-forced)", "its own letters as input<br>(free-running)")
+PANELS = ("given the right answer so far<br>(teacher-forced)", "on its own<br>(free-running)")
 ENDED = "writing has ended"
 OTHERS, RIGHT, WRONG = range(3)
 KINDS = (

@@ -125,10 +125,11 @@ OF_MAPS = {
     "weights": WEIGHTS,
     "blocked": BLOCKED,
     "outline": MIRROR,
+    "callout": ("#ffffff", MARK),
     "legend": {
         "stops": [(i / (len(VIRIDIS) - 1), color) for i, color in enumerate(VIRIDIS)],
         "ticks": [(math.sqrt(weight), name) for weight, name in WEIGHT_TICKS.items()],
     },
 }
-"""How a player draws maps: the scale of weights, blocked cells, outlines, and the legend, whose places are
-square roots of weights."""
+"""How a player draws maps: the scale of weights, blocked cells, outlines, the two rings around the strongest
+cell, and the legend, whose places are square roots of weights."""

@@ -197,10 +197,18 @@ def _spec(planned: int, highest_loss: float, run_id: str, called: tuple[str, str
         _curve("previous run: training loss", "y", colors.GHOST, 1.5, dash="dot"),
         _curve(f"previous run: {examples} right", "y2", colors.GHOST, 1.5, dash="dot"),
         _curve("training", "y", colors.TRAIN, 1.5, legend="training"),
-        _curve(f"{examples} right (held-out)", "y2", colors.HELD_OUT, 3) | marked,
-        _curve(f"held-out {examples}", "y", colors.HELD_OUT, 3, legend="held-out") | marked,
+        _curve(f"test {examples} right", "y2", colors.HELD_OUT, 3) | marked,
+        _curve(f"test {examples}, given the right {parts} so far", "y", colors.HELD_OUT, 3, legend="test")
+        | marked,
         _curve(f"{parts} right (training)", "y2", colors.TRAIN, 1.5),
-        _curve(f"held-out, reading its own {parts}", "y", colors.FREE, 2, dash="dash", legend="free"),
+        _curve(
+            f"test {examples}, reading its own {parts}",
+            "y",
+            colors.FREE,
+            2,
+            dash="dash",
+            legend="unaided",
+        ),
     ]
     # The legend of the lower panel, which tells two shares apart: of single parts, and of whole examples.
     shares = (
@@ -220,7 +228,10 @@ def _spec(planned: int, highest_loss: float, run_id: str, called: tuple[str, str
             "tickformat": ".0%",
             "tickvals": [0, 0.5, 1],
         },
-        "annotations": [panel_name("loss", 1.0), panel_name(shares, 0.5, 0.02, "left middle")],
+        "annotations": [
+            panel_name("loss: lower is better", 1.0),
+            panel_name(shares, 0.5, 0.02, "left middle"),
+        ],
         "shapes": [MARKER],
         "uirevision": run_id,
     }

@@ -55,9 +55,9 @@ def map_axes(
     rows = src_tokens if axes.query == "src" else tgt_tokens
     if axes.writes:
         rows = tuple(f"{read} → {to}" if to else read for read, to in zip(rows, expected, strict=True))
-    row_title = "reads → should write"
+    row_title = "just written → to write"
     if axes.query == "src":
-        row_title = f"{noun} → becomes" if axes.writes else f"{noun} at work"
+        row_title = f"{noun} → becomes" if axes.writes else f"each {noun}"
     return MapAxes(
         rows=rows,
         columns=src_tokens if axes.key == "src" else tgt_tokens,

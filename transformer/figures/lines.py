@@ -67,8 +67,8 @@ def _spec(axes: MapAxes, lit_row: int | None) -> str:
         "xaxis": {"range": [-left / between, 1 + right / between], "visible": False, "fixedrange": True},
         "yaxis": {"range": [most - 0.4, -0.6], "visible": False, "fixedrange": True},
         "annotations": [
-            note(heading, x, 1.0, "center bottom", size=13, yref="paper")
-            for x, heading in enumerate((axes.row_title, axes.column_title))
+            note(axes.row_title, 0, 1.0, "center bottom", size=13, yref="paper"),
+            note(axes.column_title, 1, 1.0, "center bottom", size=13, yref="paper"),
         ],
         "uirevision": json.dumps([axes.rows, axes.columns]),
     }

@@ -96,14 +96,14 @@ def _large_spec(axes: MapAxes, lit_row: int | None, taken: tuple[tuple[int, int]
     lit = [] if lit_row is None else [frame((lit_row, lit_row), (0, n_columns - 1), colors.HIGHLIGHT, 4)]
     rows = _token_axis([escaped(label) for label in axes.rows], size)
     columns, under = _column_axis(axes.columns, size)
-    counted = axis_title(f"rows: {axes.row_title}<br>columns: {axes.column_title}", standoff=4, size=12)
-    beside = min(WIDEST, 8 + max(_length(label, size) for label in axes.rows))
+    beside = 16 + min(WIDEST, 8 + max(_length(label, size) for label in axes.rows))
     layout = {
         "title": titled(),
         # Fixed for these tokens: a map never moves while its numbers change.
         "margin": {"l": beside, "r": right, "t": TOP_MARGIN, "b": under + TITLES},
-        "xaxis": columns | {"title": counted},
-        "yaxis": rows | {"range": [n_rows - 0.5, -0.5]},
+        "xaxis": columns | {"title": axis_title(f"looks at: {axes.column_title}", standoff=4, size=12)},
+        "yaxis": rows
+        | {"range": [n_rows - 0.5, -0.5], "title": axis_title(axes.row_title, standoff=4, size=12)},
         # Wrong tokens have their own space: the map does not move when they appear or disappear.
         "yaxis2": BARE
         | {

@@ -70,7 +70,7 @@ def race_curves(examples: str | None) -> str:
         | {"range": [-0.02, 1.04], "tickformat": ".0%", "tickvals": [0, 0.5, 1], "anchor": "x2"},
         "annotations": [
             panel_name("training loss", 1.0, 0.5 - _BETWEEN / 2),
-            panel_name(f"held-out {examples} right", 0.05, 1.0, "right bottom"),
+            panel_name(f"test {examples} right", 0.05, 1.0, "right bottom"),
         ],
     }
     if examples is None:

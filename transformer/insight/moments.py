@@ -28,6 +28,16 @@ MAX_ROLES = 30
 MAX_DROPS = 5
 """Maximum number of drops in one run."""
 
+_RENAMED = {
+    ACCURACY: ((" % of the", "% of the"), ("held-out", "test")),
+    TURNED: (
+        ("turned anti-diagonal", AIMS["mirror"].turned),
+        ("found the alignment", AIMS["gold"].turned),
+        ("came into focus", AIMS["focus"].turned),
+    ),
+}
+"""Kind of moment to words in runs that were recorded before these words changed, and the words of today."""
+
 
 @dataclass(frozen=True)
 class Moment:
@@ -44,7 +54,8 @@ class Moment:
     """Its number, from 0."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "text", self.text.replace(" % of the", "% of the"))  # old runs have a space
+        for before, now in _RENAMED.get(self.kind, ()):
+            object.__setattr__(self, "text", self.text.replace(before, now))
 
 
 class Moments:
@@ -129,7 +140,7 @@ class Moments:
             noun: plural noun for the examples.
         """
         return self._add(
-            Moment(reached, ACCURACY, f"{100 * float(mark):g}% of the held-out {noun} right")
+            Moment(reached, ACCURACY, f"{100 * float(mark):g}% of the test {noun} right")
             for mark, reached in marks.items()
         )
 

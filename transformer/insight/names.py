@@ -93,22 +93,22 @@ class Aim:
 
 AIMS = {
     "mirror": Aim(
-        target="the mirrored letter",
-        title="Attention mass on the mirrored letters",
-        turned="turned anti-diagonal",
+        target="the letter to write next",
+        title="Attention on the letter to write next",
+        turned="began to read backwards",
         does="reads the word backwards",
     ),
     "gold": Aim(
-        target="the aligned tokens",
-        title="Attention mass on the gold links",
-        turned="found the alignment",
-        does="attends to what it writes next",
+        target="the tokens to write next",
+        title="Attention on the tokens to write next",
+        turned="began to look up what it writes",
+        does="looks up what it writes",
     ),
     "focus": Aim(
         target="the strongest token of each row",
-        title="Highest weight of a row",
-        turned="came into focus",
-        does="attends to one token in each row",
+        title="Attention on the strongest token of each row",
+        turned="began to look at single tokens",
+        does="looks at one token in each row",
     ),
 }
 """Score to its aim: the mirrored letter, the alignment or, where no alignment is known, any token."""

@@ -14,14 +14,14 @@ Links = tuple[tuple[int, ...], ...]
 """For each token of an answer, the positions of the question that it needs."""
 
 ROLES: dict[str, str] = {
-    "mirror": "anti-diagonal",
-    "gold": "alignment",
-    "diagonal": "diagonal",
-    "previous": "previous token",
-    "first": "[SOS] sink",
-    "eos": "[EOS] sink",
-    "sep": "[SEP] sink",
-    "first_token": "first token",
+    "mirror": "reads backwards",
+    "gold": "looks up what it writes",
+    "diagonal": "looks at the same place",
+    "previous": "looks one token back",
+    "first": "looks at [SOS]",
+    "eos": "looks at [EOS]",
+    "sep": "looks at [SEP]",
+    "first_token": "looks at the first token",
 }
 """Score to badge of a head, in display order."""
 FOCUS = "focus"

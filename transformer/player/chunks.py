@@ -110,8 +110,9 @@ def _look(word: Word, sites: tuple[tuple[str, Axes], ...], interventions: Interv
         kinds[kind] = {
             "rows": _labels(one.rows),
             "columns": _labels(one.columns),
+            "to": _labels(word.expected) if axes[here[0]].writes and not group else [],
             "rowTitle": one.row_title,
-            "columnTitle": one.column_title,
+            "columnTitle": one.column_title if group else f"looks at: {one.column_title}",
             "layers": [layer_number(site) if group else str(i + 1) for i, site in enumerate(here)],
             "causal": one.causal,
             "writes": axes[here[0]].writes,

@@ -8,7 +8,6 @@ import math
 import time
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -32,15 +31,22 @@ KIND_NAMES = {
     "decoder": "Decoder",
     "sequence": "Question and answer",
 }
+LOOKS = {
+    "cross": "the answer looks at the {question}",
+    "encoder": "the {question}’s {token}s look at each other",
+    "decoder": "the answer so far looks at itself",
+    "sequence": "{question} and answer look at each other",
+}
+"""What looks at what in a kind of attention."""
 CURVES_SECONDS = 1.0
 """Minimum time between two versions of the index, and so of its curves, if only steps were added."""
 READING = {
-    "cross": "Each row is a {token} being written (“reads → should write”), each column a {token} of the "
+    "cross": "Each row is a {token} being written (“just written → to write”), each column a {token} of the "
     "{question}.",
     "encoder": "Each row is a {token} of the {question} at work, each column a {token} that it looks at.",
     "decoder": "Each row is a {token} being written, each column a {token} written so far.",
     "sequence": "Rows and columns are the {question}, [SEP] and what is written so far; from [SEP] on each "
-    "row writes (“reads → should write”).",
+    "row writes (“just written → to write”).",
     "encoder that writes": "Each row is a {token} of the {question} and what it becomes, each column a "
     "{token} that it looks at.",
 }
@@ -123,20 +129,23 @@ class Index:
         }
         return self._fixed(view) | self._said | {"version": self.version, "chunks": chunks}
 
-    def headline(self, view: RunView, frame: Frame) -> list[str]:
-        """Both headlines of the current state: at the first step of the newest segment and at later steps."""
-        return [headline(view, frame, self._look_for, later=later) for later in (False, True)]
+    def headline(self, view: RunView, frame: Frame) -> str:
+        """The headline of the current state."""
+        return headline(view, frame, self._look_for)
 
     def _fixed(self, view: RunView) -> dict[str, Any]:
         """The part that stays the same for the whole run."""
         assert view.frame is not None
         task, frame = self._config.train.task, view.frame
+        letters = task == "reverse"
+        nouns = {"token": "letter" if letters else "token", "question": "word" if letters else "question"}
         kinds = {}
         for kind in view.kinds:
             sites = sites_of(frame.axes, kind)
             kinds[kind] = {
                 "name": KIND_NAMES.get(kind) or _called(kind, view.kinds),
                 "sites": sites,
+                "looks": LOOKS.get(kind, "").format(**nouns),
                 "reading": f"{_reading(task, frame, sites[0])} {_SHARES}",
             }
         return {
@@ -201,11 +210,11 @@ class Index:
         return {
             "from": step,
             "right": self._text("" if own else words_right(frame, self._config.train.task)),
-            "counted": [*frame.evaluation.counted, frame.evaluation.step],
-            "said": [looking_back(frame), looking_back(frame, later=True)],
+            "counted": [frame.evaluation.right, frame.evaluation.total, frame.evaluation.step],
+            "measured": frame.measurement.step,
+            "said": looking_back(frame),
             "taken": html.escape(frame.interventions.text()) if frame.interventions else "",
             "roles": roles_of(frame),
-            "later": roles_of(replace(frame, step=step + 1)),  # at the other steps of the segment
             "lit": {
                 site: [
                     bool(score >= THRESHOLD) and (site, head) not in off for head, score in enumerate(scores)
@@ -300,7 +309,10 @@ def _reading(task: str, frame: Frame, site: str) -> str:
     if task == "reverse":
         said = READING[kind].format(token="letter", question="word")
         if kind in BACKWARDS:
-            said += f" A word read backwards draws a line from top right to bottom left{BACKWARDS[kind]}."
+            said += (
+                " A word read backwards draws an anti-diagonal, a line from top right to bottom left"
+                f"{BACKWARDS[kind]}."
+            )
         return said
     said = READING[kind].format(token="token", question="question")
     return said + (_ALIGNED if frame.aim == "gold" and site in frame.scores else "")

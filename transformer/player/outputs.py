@@ -27,14 +27,14 @@ def _verdict(tracked: RecordedWord) -> str:
 
 
 def output_row(tracked: RecordedWord) -> str:
-    """A table row: a tracked word, and below it the free-running output."""
+    """A table row: a tracked word with a remark, and below it the free-running output."""
     short, full = remark(tracked)
     written = f"{_verdict(tracked)} <samp>{_marked(tracked)}</samp>"
     if tracked.output_step is None:
         written, short = "<small>not asked yet</small>", ""
     return (
-        f"<tr><td><small>{html.escape(tracked.text)}</small><br>{written}</td>"
-        f"<td title='{full}'><small>{short}</small></td></tr>"
+        f"<tr><td title='{full}'><small>{html.escape(tracked.text)}</small> "
+        f"{short and f'<small>{short}</small>'}<br>{written}</td></tr>"
     )
 
 
@@ -54,7 +54,7 @@ def remark(tracked: RecordedWord) -> tuple[str, str]:
     """(short, full) text on how this word relates to the training data."""
     if not tracked.forced:
         return "unknown", (
-            "the right answer is not known: the maps run over what the model wrote by itself at step "
+            "the right answer is not known: the maps run over what the model wrote on its own at step "
             f"{tracked.written_at:,}"
         )
     if tracked.too_long:
@@ -62,10 +62,10 @@ def remark(tracked: RecordedWord) -> tuple[str, str]:
     if tracked.too_short:
         return "too short", "shorter than anything trained on"
     if tracked.held_out:
-        return "held out", "kept from training by its hash: training never draws it"
+        return "test word", "never trained on: held out by its hash"
     if tracked.drawn_at is not None:
-        return f"step {tracked.drawn_at:,}", f"training drew it first at step {tracked.drawn_at:,}"
-    return "unseen", "training has not drawn it up to here"
+        return "trained on", f"training drew it first at step {tracked.drawn_at:,}"
+    return "not trained on", "training has not drawn it up to here"
 
 
 def samples(frame: Frame) -> str:
@@ -74,12 +74,12 @@ def samples(frame: Frame) -> str:
         f"<tr><td>{html.escape(question)}</td><td>→ {html.escape(output) or '…'}</td></tr>"
         for question, output in frame.evaluation.samples
     )
-    said = f"<small>Held-out sentences, as written at step {frame.evaluation.step:,}:</small>"
+    said = "<small>Test sentences, which are never trained on, and what the model writes on its own:</small>"
     return f"{said}<table class='hl-samples'>{rows}</table>" if rows else ""
 
 
 def by_length(frame: Frame) -> str:
-    """Share of right held-out examples, for each group of neighbouring lengths and in total."""
+    """Share of right held-out examples, for each group of neighbouring lengths."""
     known = frame.evaluation
     lengths = list(known.by_length.items())
     each = max(1, math.ceil(len(lengths) / GROUPS))
@@ -92,12 +92,10 @@ def by_length(frame: Frame) -> str:
             f"<span title='{right} of {asked} right'><b>{name}</b> {100 * right // max(1, asked)}%</span>"
         )
     if said:
-        said.insert(0, "<small>right by length</small>")
-    if known.live is not None:
-        said.append(f"<span><small>all held-out</small> <b>{known.right:,}</b> / {known.total:,}</span>")
+        said.insert(0, "<small>right, by length:</small>")
     if known.everyday is not None:
         right, asked = known.everyday
-        said.append(f"<span><small>everyday words</small> <b>{right:,}</b> / {asked:,}</span>")
+        said.append(f"<span><small>everyday words right:</small> <b>{right:,}</b> of {asked:,}</span>")
     if known.bleu is not None and known.chrf is not None:
         said.append(f"<span><small>BLEU</small> {known.bleu:.1f} <small>chrF</small> {known.chrf:.1f}</span>")
     return f"<div class='hl-lengths'>{' '.join(said)}</div>" if said else ""

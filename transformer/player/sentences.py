@@ -14,8 +14,6 @@ from transformer.insight.scores import THRESHOLD
 from transformer.recording.frame import Frame, RecordedWord
 from transformer.recording.view import FAILED, IDLE, RECORDED, TRAINING, RunView
 
-STEP = "{step}"
-"""Placeholder for the step that a player shows."""
 STATE_SIGNS = {
     "idle": "○",
     "queued": "◌",
@@ -29,21 +27,18 @@ STATE_SIGNS = {
 
 
 def status_line(view: RunView, place: tuple[int, int] | None = None) -> str:
-    """State, place in line, step (STEP stands for it), speed, time left."""
-    steps = f"step <b>{STEP}</b>" + ("" if view.own else f" / {view.planned:,}")
-    parts = [f"{STATE_SIGNS[view.state]} <b>{view.state}</b>", steps]
+    """State, place in line, speed, time left. The step is beside it, in large type."""
+    parts = [f"{STATE_SIGNS[view.state]} <b>{view.state}</b>"]
     if place is not None:
-        parts.insert(1, f"waiting: place {place[0]:,} of {place[1]:,}")
+        parts.append(f"waiting: place {place[0]:,} of {place[1]:,}")
     if view.state == TRAINING:
         if view.steps_per_second:
             digits = 0 if view.pace is None else 1
             parts.append(f"{view.steps_per_second:.{digits}f} steps/s")
         if view.seconds_left is not None and view.own is None:
-            parts.append(f"at most {view.seconds_left:.0f} s left")
+            parts.append(f"at most {rounded(view.seconds_left)} left")
     elif view.seconds and view.state != RECORDED:  # those of a recording are of another machine
         parts.append(f"{view.seconds:.1f} s of training")
-    if view.pace is not None and view.state != IDLE:  # while idle, the box of the pace shows it
-        parts.append(f"pace {view.pace:g} steps/s")
     if view.every > 1:
         parts.append(f"1 in {view.every:,} steps recorded")
     return " · ".join(parts)
@@ -62,12 +57,22 @@ def failure(view: RunView) -> str:
     return f"<b>The run failed.</b> {html.escape(view.reason)}"
 
 
-def headline(view: RunView, frame: Frame, look_for: str, *, later: bool = False) -> str:
+def rounded(seconds: float) -> str:
+    """A duration in the unit that fits it."""
+    if seconds < 10:
+        return f"{max(round(seconds), 1)} s"
+    if seconds < 90:
+        return f"{5 * round(seconds / 5)} s"
+    if seconds < 5400:
+        return f"{round(seconds / 60)} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+def headline(view: RunView, frame: Frame, look_for: str) -> str:
     """The one sentence that says what is going on, from the numbers of the run.
 
     Args:
         look_for: what to expect from a run with these settings.
-        later: whether the sentence must also hold for later steps, up to the next measurement.
     """
     if view.state == FAILED:
         return failure(view)
@@ -78,7 +83,7 @@ def headline(view: RunView, frame: Frame, look_for: str, *, later: bool = False)
     if switched and (view.turned_at is None or "causal mask" in switched):
         now = switched
     else:
-        now = f"{_clearest(frame, later)}{_since(view, frame)}{f' {switched}' if switched else ''}"
+        now = f"{_clearest(frame)}{_since(view, frame)}{f' {switched}' if switched else ''}"
     if view.state == RECORDED:
         return f"<b>A recording.</b> Press <b>Start</b> to train this model now. {now}"
     return f"{now} {html.escape(view.reason)}" if view.reason else now
@@ -97,19 +102,18 @@ def moment_said(moment: Moment) -> str:
     return link_to_head(moment.site, moment.head, named[0]) + html.escape(moment.text[named.end() :])
 
 
-def _clearest(frame: Frame, later: bool) -> str:
+def _clearest(frame: Frame) -> str:
     """A sentence about the clearest head, or that no head has a clear pattern."""
     (site, head), score, aim = frame.clearest, frame.clearest_score, AIMS[frame.aim]
-    name, measured = head_name(without_prefix(site, frame.axes), head), frame.measurement.step
-    when = "" if measured == frame.step and not later else f" (step {measured:,})"
+    name = head_name(without_prefix(site, frame.axes), head)
     if score < THRESHOLD:
         score = min(score, THRESHOLD - 0.01)  # 49.7% is not the 50% that is needed
         return (
-            f"<b>No clear pattern on average.</b> The clearest head, {link_to_head(site, head, name)}, puts "
-            f"{score:.0%} of its weight on {aim.target}{when}; a clear pattern needs {THRESHOLD:.0%}."
+            f"<b>No head {aim.does}.</b> The closest, {link_to_head(site, head, name)}, puts {score:.0%} of "
+            f"its attention on {aim.target}; {THRESHOLD:.0%} would be clear."
         )
     link = link_to_head(site, head, name if is_own(frame.axes) else name.capitalize())
-    return f"<b>{link} {aim.does}:</b> {score:.0%} of its weight is on {aim.target}{when}."
+    return f"<b>{link} {aim.does}:</b> {score:.0%} of its attention is on {aim.target}."
 
 
 def _since(view: RunView, frame: Frame) -> str:
@@ -118,7 +122,7 @@ def _since(view: RunView, frame: Frame) -> str:
     if not steps or view.own is not None:  # a head of an own model may have taken a role instead
         return ""
     holds = frame.clearest_score >= THRESHOLD
-    return f" Clear since step {steps[0]:,}." if holds else f" Clear at step {steps[0]:,}, and lost since."
+    return f" So it does since step {steps[0]:,}." if holds else f" It did so at step {steps[0]:,}."
 
 
 def unlearned(word: str) -> str:
@@ -129,26 +133,19 @@ def unlearned(word: str) -> str:
     )
 
 
-def looking_back(frame: Frame, *, later: bool = False) -> str:
-    """The sentence for a past step: what its maps show.
-
-    Args:
-        later: whether the sentence must also hold for later steps, up to the next measurement.
-    """
-    said = _clearest(frame, later)
+def looking_back(frame: Frame) -> str:
+    """The sentence for a past step: what its maps show."""
+    said = _clearest(frame)
     switched = without_masks(frame)
     return f"{said} {switched}" if switched else said
 
 
 def words_right(frame: Frame, task: str) -> str:
     """The number of right answers, in type large enough to be read from the back of a room."""
-    things = examples_of(task)
-    label = "words right" if things == "words" else "right"  # a longer one would not fit
-    known = frame.evaluation
-    right, asked = known.counted
+    things, known = examples_of(task), frame.evaluation
     return (
-        f"<div class='hl-right' title='held-out {things}, at step {known.step:,}'>"
-        f"<b>{right:,}</b> / {asked:,}<small>{label}, step {known.step:,}</small></div>"
+        f"<div class='hl-right' title='{things} that training never uses, asked at step {known.step:,}'>"
+        f"<b>{known.right:,}</b> of {known.total:,}<small>test {things} right</small></div>"
     )
 
 
@@ -200,8 +197,8 @@ def _reading_ahead(frame: Frame) -> str:
     known = frame.evaluation
     return (
         "<b>No causal mask:</b> a row may read the letter that it is to write. Given the right answer to "
-        f"read, {known.token_accuracy:.0%} of the letters come out right; writing by itself, the model gets "
-        f"{known.right:,} of {known.total:,} words (step {known.step:,})."
+        f"read, {known.token_accuracy:.0%} of the letters come out right; writing on its own, the model gets "
+        f"{known.right:,} of {known.total:,} words."
     )
 
 

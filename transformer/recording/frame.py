@@ -226,15 +226,14 @@ class Frame:
         return self.clearest if self.clearest[0] in sites else (sites[-1], 0)
 
     def role(self, site: str, head: int) -> str:
-        """The badge of a head, with its score and its step; "no clear pattern" below the threshold."""
+        """The badge of a head, with its score at `measurement`; "no clear pattern" below the threshold."""
         if (site, head) in self.interventions.ablated:
             return "switched off"
         scores = {name: float(values[head]) for name, values in self.head_scores[site].items()}
         name = badge(scores)
-        said = f"{ROLES[name]} {scores[name]:.2f}" if name else "no clear pattern"
         if name is None and self.aim == FOCUS and scores.get(FOCUS, 0) >= THRESHOLD:
-            said = f"in focus {scores[FOCUS]:.2f}"
-        return said if self.measurement.step == self.step else f"{said} at step {self.measurement.step:,}"
+            return f"looks at one token {scores[FOCUS]:.0%}"
+        return f"{ROLES[name]} {scores[name]:.0%}" if name else "no clear pattern"
 
     @property
     def clearest_score(self) -> float:

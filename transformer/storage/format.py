@@ -104,7 +104,11 @@ def _array(kind: type, values: object) -> Array:
 
 
 def _counts(evaluation: Evaluation) -> bool:
-    counted = [*evaluation.by_length.values(), (evaluation.right, evaluation.total), evaluation.counted]
+    counted = [
+        *evaluation.by_length.values(),
+        (evaluation.right, evaluation.total),
+        evaluation.live or (0, 1),
+    ]
     return evaluation.step >= 0 and all(0 <= right <= asked and asked > 0 for right, asked in counted)
 
 

@@ -55,7 +55,7 @@ def read_story(text: str) -> Story:
         raise InputError(f"{line}run {first}: the first run of a story trains.", "trains")
     made = []
     for place, table in enumerate(inherited(beats, first)):
-        with _at(text, "[[beat]]", f"beat {place + 1}", place):
+        with _at(text, "[[beat]]", f"slide {place + 1}", place):
             _needs(Beat, table)
             if isinstance(table.get("step"), int):
                 table["step"] = str(table["step"])
@@ -73,7 +73,7 @@ def _check_runs(beat: Beat, runs: Mapping[str, Any]) -> None:
         if (value := getattr(beat, name)) and value not in runs:
             raise InputError(f"{name}={value!r} is no run of this story; it has {', '.join(runs)}.", name)
     if (beat.page == RACE) != bool(beat.against):
-        raise InputError("A beat on the page Race needs the right run: against.", "against")
+        raise InputError("A slide on the page Race needs the right run: against.", "against")
     alone = not runs[beat.run].trains
     if alone and beat.command:
         raise InputError(f"Run {beat.run} is a recording, which obeys no command.", "command")

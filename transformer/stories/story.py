@@ -81,15 +81,17 @@ class Beat(Settings):
     """Said after the guess."""
     points: Annotated[str | None, OneOf(TARGETS)] = None
     """Part of the screen that a small arrow points at."""
+    cover: bool = False
+    """Whether the map of this beat, at the end of its run's recording, is the picture of the story's card."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.says.strip():
-            raise InputError("A beat needs a sentence: write it into says.", "says")
+            raise InputError("A slide needs a sentence: write it into says.", "says")
         if (self.hides is None) != (self.row is None):
             raise InputError("hides needs the row that is to be guessed, and row needs hides.", "hides")
         if self.hides and not (self.word and self.kind):
-            raise InputError("A beat that hides something needs word and kind.", "hides")
+            raise InputError("A slide that hides something needs word and kind.", "hides")
         if self.hides == "later" and self.step in ("live", "end"):
             raise InputError(f"Nothing follows step={self.step!r}; choose a step, or before turned.", "step")
 
@@ -124,6 +126,11 @@ class Story(Settings):
     """A talk fills the screen; in a tour the visitor acts."""
     about: Annotated[str, Text(200)] = ""
     """One sentence for the list of stories."""
+    audience: Annotated[str, Text(60)] = ""
+    """Whom it is for, after "For"."""
+    minutes: Annotated[int | None, Whole(1, 240)] = None
+    needs: Annotated[str, Text(120)] = ""
+    """What it takes to tell or follow it, after "Needs"."""
     runs: Mapping[str, Role]
     beats: tuple[Beat, ...]
 
@@ -154,9 +161,9 @@ def _misfit(beat: Beat, config: RunConfig) -> str:
         stack, layer, *_ = [*site.split("."), ""]
         layers = {"encoder": model.n_encoder_layers, "decoder": model.n_decoder_layers}.get(stack, 0)
         if layer.isdecimal() and int(layer) >= layers:
-            return f"the {stack} has {layers} layers, and the beat shows layer {int(layer) + 1}"
+            return f"the {stack} has {layers} layers, and the slide shows layer {int(layer) + 1}"
         if head >= model.n_heads:
-            return f"a layer has {model.n_heads} heads, and the beat shows head {head + 1}"
+            return f"a layer has {model.n_heads} heads, and the slide shows head {head + 1}"
     try:
         if beat.word:
             task_of(config).question(beat.word)

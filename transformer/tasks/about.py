@@ -14,13 +14,13 @@ class About(NamedTuple):
 
 
 ABOUT = {
-    "reverse": About("words backwards", "random letters, written backwards"),
-    "copy": About("copying", "random letters, written as they are"),
-    "sort": About("sorting", "random letters, in alphabetical order"),
-    "caesar": About("Caesar cipher", "random letters, each shifted in the alphabet"),
-    "dates": About("dates", "English dates, written as 2021-03-12"),
+    "reverse": About("Reverse words", "random letters, written backwards"),
+    "copy": About("Copy words", "random letters, written as they are"),
+    "sort": About("Sort letters", "random letters, in alphabetical order"),
+    "caesar": About("Caesar's cipher", "random letters, each shifted in the alphabet"),
+    "dates": About("Dates", "English dates, written as 2021-03-12"),
     "en-fr": About("English to French", "English sentences, in French"),
     "en-it": About("English to Italian", "English sentences, in Italian"),
     "zh-en": About("Chinese to English", "Chinese sentences, in English"),
-    "pairs": About("your own pairs", "your own pairs of sentences"),
+    "pairs": About("Your own pairs", "your own pairs of sentences"),
 }

@@ -27,7 +27,7 @@ def boxes(visitor):
 
 def expected_boxes(visitor, word, width=4, penalty=0.6, step=None):
     found = separate_model(visitor, step).beams(word, width, penalty)
-    tokens = ["end" if token == "[EOS]" else token for token in found.tokens]
+    tokens = found.tokens
     return {(node.step, node.rank): token for node, token in zip(found.tree.nodes, tokens, strict=True)}
 
 

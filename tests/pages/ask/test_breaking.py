@@ -47,7 +47,7 @@ def test_a_switched_off_head_changes_only_the_right_side(learned):
     assert broken.exact[0] < whole.exact[0]  # the two models themselves differ
     for side, model in (("before", whole), ("after", broken)):
         answer = model.answer("cat")
-        assert f"{model.exact[0]} / {LIVE} held-out words right" in caption(ask, side)
+        assert f"{model.exact[0]} of {LIVE} test words right" in caption(ask, side)
         assert f"data-right='{model.exact[0]}'" in caption(ask, side)
         assert f"cat → <b>{answer.output or '(nothing)'}{'' if answer.stopped else '…'}</b>" in caption(
             ask, side
@@ -104,7 +104,7 @@ def test_the_words_whose_answers_change_are_counted_and_named(learned):
     outputs = [[model.answer(word).output for word in words] for model in models]
     changed = [word for word, was, now in zip(words, *outputs, strict=True) if was != now]
     assert 0 < len(changed)
-    assert visitor.says(f"<b>{len(changed)} of {len(words)}</b> held-out words have a different output: ")
+    assert visitor.says(f"<b>{len(changed)} of {len(words)}</b> test words have a different output: ")
     (text,) = [text for text in visitor.texts if "have a different output" in text]
     assert sum(f"{word} → " in text for word in changed) == min(3, len(changed))
     visitor.press("ablate_none")

@@ -50,7 +50,7 @@ def test_the_table_holds_the_newest_scores_at_the_step_on_the_screen(ask, step, 
                     assert row[score] == pytest.approx(float(found[site][score][head]), abs=1e-5)
                 else:
                     assert np.isnan(row[score])  # a decoder, for example, has no [EOS] to attend to
-    assert ask.says(f"Scores at step {measured}, on up to 64 held-out examples, ")
+    assert ask.says(f"Scores at step {measured}, on up to 64 test examples, ")
 
 
 @pytest.mark.parametrize(("score", "sites"), [("mirror", 2), ("previous", 2), ("first", 3), ("entropy", 3)])

@@ -60,10 +60,9 @@ def test_the_maps_are_those_of_the_chosen_snapshot_and_word(ask, kind, fed):
     np.testing.assert_allclose(weights(ask), reading.maps[SITES[kind].format(1)][1], atol=1e-4)
     title = ask.drawn("explore_map_figure").changing["title.text"]
     assert title.startswith(f"<b>{'encoder' if kind == 'encoder' else 'decoder'} 2 · head 2</b><br>")
-    assert "“ziggy” · step 5 · seed 0" in title
-    assert {"forced": "teacher-forced", "free": "free-running"}[fed] in title
+    assert "“ziggy” · step 5 · " in title
+    assert {"forced": "given the right answer so far", "free": "on its own"}[fed] in title
     assert columns(ask) == list(reading.src_tokens if kind != "decoder" else reading.tgt_tokens)
-    assert ask.says("The model of step **5** answers.")
 
 
 def test_free_running_reads_the_model_s_own_output(ask):
@@ -139,7 +138,7 @@ def test_the_output_letters_are_shown_with_the_right_ones(ask):
     assert f"cat → <b>{answer.output}{'' if answer.stopped else '…'}</b>" in text
     assert ("✓ right" in text) == answer.right
     right, forced, free = [line.split("</th>")[1] for line in text.split("<tr>")[1:]]
-    assert right.startswith("<td>t</td><td>a</td><td>c</td><td>end</td>")
+    assert right.startswith("<td>t</td><td>a</td><td>c</td><td>[EOS]</td>")
     for cells, reading in ((forced, answer.forced), (free, answer.free)):
         expected = ""
         for i, token in enumerate(reading.predicted):
@@ -214,5 +213,5 @@ def test_at_a_step_beyond_the_run_the_last_step_answers_and_a_note_says_so(ask, 
 def test_the_untrained_model_can_be_asked_before_the_start(visit):
     ask = visit({}, page="explore")
     assert ask.errors == []
-    assert ask.says("The model of step **0** answers.")
+    assert "· step 0 ·" in ask.drawn("explore_map_figure").changing["title.text"]
     assert len(ask.drawn("explore_map_figure").arrays["0.z"]) > 0

@@ -28,7 +28,7 @@ def opened(visit):
 
 
 def test_the_opened_page_is_idle_and_shows_the_untrained_model(opened):
-    assert "idle · step 0 / 300" in opened.status
+    assert opened.progress == "idle at 0 of 300"
     assert opened.headline.startswith(
         "Untrained model. Every head looks everywhere. Press Start to train it."
     )
@@ -41,7 +41,7 @@ def test_the_opened_page_is_idle_and_shows_the_untrained_model(opened):
         "outline": False,
         "follow": False,
     }
-    assert opened.says("Runs: none yet")
+    assert opened.says("Your runs: none yet")
     assert opened.errors == []
 
 
@@ -72,7 +72,7 @@ def test_a_new_page_has_the_task_and_settings_of_the_default_preset(opened):
         "seed": 0,
         "learning_rate": 0.005,
         "goal": "99%",
-        "pace": "full pace",
+        "pace": "as fast as it can",
     }
     assert opened.run.config.to_dict() == opened.run.config.with_changes(goal=0.99).to_dict()
 

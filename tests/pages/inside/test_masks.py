@@ -41,7 +41,7 @@ def test_the_masks_page_shows_the_run_on_watch(visit, long):
     assert visitor.run is run
     assert visitor.at.query_params["run"] == run.id
     assert visitor.player["answers"] == 2
-    assert "paused · step 2 / 100,000" in visitor.status
+    assert visitor.progress == "paused at 2 of 100000"
 
 
 def test_a_typed_word_joins_the_batch_and_a_longer_one_adds_padding_to_the_others(visit):

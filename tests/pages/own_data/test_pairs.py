@@ -61,7 +61,7 @@ def test_a_file_that_cannot_be_used_is_refused_in_place_and_the_last_good_pairs_
     assert "“picture.png” is not UTF-8 text" in page.errors[0]
     assert page.says("The pairs of pasted text stay in use.")
     assert page.value("own_data").pairs is own
-    assert page.enabled("pairs_train")
+    assert page.enabled("data_train")
     upload(page)
     assert page.errors == []  # the file was removed from the list
 
@@ -134,7 +134,7 @@ def test_each_limit_applies_at_once_and_an_impossible_one_keeps_the_last_pairs(b
     page.fill({"pairs_most": None, "pairs_longest_source": 5})
     assert page.says("**180** pairs read.")
     assert page.says("at least 5 are needed")  # no pairs are left
-    assert not page.enabled("pairs_train")
+    assert not page.enabled("data_train")
     page.fill({"pairs_longest_source": 8, "pairs_swap": True})
     swapped = page.value("own_data").pairs.capped
     assert {(t, s) for s, t in swapped.pairs} == set(before.capped.pairs)
@@ -145,7 +145,7 @@ def test_each_limit_applies_at_once_and_an_impossible_one_keeps_the_last_pairs(b
     assert len(page.errors) == 1
     assert "min_frequency=0" in page.errors[0]
     assert page.value("own_data").pairs is own
-    assert not page.enabled("pairs_train")
+    assert not page.enabled("data_train")
 
 
 def test_uploaded_pairs_and_their_limits_are_kept_from_page_to_page(bring):
@@ -172,7 +172,7 @@ def test_markup_in_a_file_is_shown_as_text(bring):
 def test_train_on_these_trains_on_the_pairs_and_opens_watch(bring):
     page = bring(steps=3)
     own = page.value("own_data").pairs
-    page.press("pairs_train")
+    page.press("data_train")
     # The page is Watch now, and AppTest has to be switched to it as well.
     assert page.keys & {"run_pause", "run_start"}
     page.go("train").until("finished")
@@ -184,7 +184,7 @@ def test_train_on_these_trains_on_the_pairs_and_opens_watch(bring):
 
 
 def test_train_on_these_replaces_a_topology_that_cannot_translate(bring):
-    page = bring(topology="encoder-only").press("pairs_train").go("train")
+    page = bring(topology="encoder-only").press("data_train").go("train")
     assert page.value("topology") == "encoder-decoder"
     assert page.value("width") == 64  # of the preset, not of the previous settings
     assert page.errors == []
@@ -217,14 +217,14 @@ def test_uploaded_pairs_are_restored_after_a_reload(bring, visit):
     assert again.errors == []
     assert again.value("own_data").pairs is page.value("own_data").pairs
     assert again.says(f"**{len(page.value('own_data').pairs.capped.pairs)}** kept.")
-    again.press("pairs_train")
+    again.press("data_train")
     assert again.errors == []
     assert again.go("train").run.config.train.pairs == page.value("own_data").pairs.digest
     again.press("run_stop").until("stopped")
 
 
 def test_a_run_on_uploaded_pairs_can_be_trained_anew_after_a_reload(bring, visit):
-    page = bring().press("pairs_train").go("train").set("steps", 2).press("run_start").until("finished")
+    page = bring().press("data_train").go("train").set("steps", 2).press("run_start").until("finished")
     del page.at.session_state["own_data_name"]  # now only the run keeps the pairs
     page.at.session_state["own_data_name"] = "another"
     again = reloaded(visit, page, {"run": page.run.id})
@@ -235,7 +235,7 @@ def test_a_run_on_uploaded_pairs_can_be_trained_anew_after_a_reload(bring, visit
 
 
 def test_a_viewer_sees_a_run_on_uploaded_pairs_without_an_error_and_without_the_pairs(bring, visit):
-    page = bring().press("pairs_train").go("train").set("steps", 2).press("run_start").until("finished")
+    page = bring().press("data_train").go("train").set("steps", 2).press("run_start").until("finished")
     viewer = visit({"run": page.run.id})
     assert viewer.errors == []
     assert viewer.says("This run learns its owner's own pairs")

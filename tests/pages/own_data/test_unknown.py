@@ -16,8 +16,8 @@ def warnings(page):
 
 def test_the_tokens_chosen_by_auto_are_shown_with_the_share_of_unknown_words(bring):
     page = bring(text=NUMBERS)
-    assert page.says("**characters** (with words, 100% of the held-out words would be unknown) for sources")
-    assert page.says("**words** (0% of the held-out words unknown) for targets")
+    assert page.says("**characters** (with words, 100% of the test words would be unknown) for sources")
+    assert page.says("**words** (0% of the test words unknown) for targets")
     assert warnings(page) == []
 
 
@@ -34,7 +34,7 @@ def test_word_tokens_that_are_all_unknown_give_a_warning_and_a_button_that_switc
 
 @pytest.mark.parametrize(("text", "decay"), [(REVERSED, 1.0), (NUMBERS, 0.3)])
 def test_training_uses_the_settings_that_fit_the_tokens_of_the_pairs(bring, text, decay):
-    page = bring(text=text).press("pairs_train").go("train")
+    page = bring(text=text).press("data_train").go("train")
     assert page.run.config.train.weight_decay == decay
     page.until("finished")
 

@@ -18,7 +18,7 @@ def first_visit(visit, monkeypatch):
 
 def test_the_first_page_shows_the_recording_and_labels_it_as_such(first_visit):
     visitor = first_visit()
-    assert visitor.status.startswith("▷ recorded · step 200 / 300")
+    assert visitor.progress == "recorded at 200 of 300"
     assert visitor.headline.startswith("A recording. Press Start to train this model now.")
     assert visitor.player["run"] == demo_run().id
     assert (visitor.news["state"], visitor.news["newest"]) == ("recorded", 200)
@@ -31,7 +31,7 @@ def test_past_steps_of_the_recording_can_be_viewed_on_every_page(first_visit):
     visitor.go_to_step(step)
     assert visitor.player["first"]["step"] == step
     visitor.go("explore")
-    assert visitor.says(f"The model of step **{step}** answers.")
+    assert f"· step {step} ·" in visitor.drawn("explore_map_figure").changing["title.text"]
     visitor.go("anatomy")
     assert visitor.player["answers"] == step
 
@@ -50,21 +50,21 @@ def test_start_trains_the_visitor_s_own_model_from_its_first_step(first_visit):
 def test_step_trains_the_visitor_s_own_model(first_visit):
     visitor = first_visit()
     visitor.step()
-    assert "paused · step 1 / 300" in visitor.status
+    assert visitor.progress == "paused at 1 of 300"
 
 
 def test_a_recorded_word_brings_the_recording_back_and_its_model_answers_any_word(first_visit):
     visitor = first_visit()
     visitor.set("own_word", "lantern")
     visitor.wait_until(lambda: visitor.run.view.frame.words[-1].text == "lantern")
-    assert "idle · step 0 / 300" in visitor.status
+    assert visitor.progress == "idle at 0 of 300"
     assert visitor.headline.startswith("Untrained. “lantern” is answered by your own model")
     visitor.go("explore")
     assert visitor.value("explore_text") == "lantern"
-    assert visitor.says("The model of step **200** answers.")
+    assert "· step 200 ·" in visitor.drawn("explore_map_figure").changing["title.text"]
     visitor.go("train")
     visitor.choose(word="banana")
-    assert "recorded · step 200" in visitor.status
+    assert visitor.progress == "recorded at 200 of 300"
     assert visitor.player["over"] is None
 
 
@@ -92,4 +92,4 @@ def test_a_switched_off_mask_shows_the_model_without_it_instead_of_the_recording
     visitor.set("mask_causal_on", False)
     visitor.wait_until(lambda: visitor.run.view.interventions.masks)
     visitor.go("train")
-    assert "idle · step 0 / 300" in visitor.status
+    assert visitor.progress == "idle at 0 of 300"

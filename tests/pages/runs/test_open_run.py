@@ -34,7 +34,7 @@ def test_a_run_goes_from_one_visitor_to_another_as_a_file_and_continues_there(vi
     assert other.link["run"] == other.run.id
     assert other.value("seed") == 5
     other.wait_until(lambda: other.run.ready.is_set())
-    assert "paused · step 7 / 40" in other.status
+    assert other.progress == "paused at 7 of 40"
     assert other.news["newest"] == 7
     other.press("run_start").until("finished")
     assert other.run.view.step == 40
@@ -65,7 +65,7 @@ def test_a_replay_can_be_viewed_but_not_trained(visit, make_run, tiny):
     run.start()
     assert run.wait(60)
     visitor = bring(visit(), REGISTRY.file_of(run))
-    assert "finished · step 8 / 8" in visitor.status
+    assert visitor.progress == "finished at 8 of 8"
     assert visitor.says("You watch this run.")
     assert "run_continue" not in visitor.keys
     assert not visitor.enabled("run_pause")

@@ -26,7 +26,7 @@ def test_a_waiting_visitor_sees_the_place_in_line_move_until_the_run_begins(visi
     first = visit(slow, seed=1).press("run_start").until("training")
     second = visit(slow, seed=2).press("run_start").wait_until(lambda: REGISTRY.listed()[0].place)
     third = visit(slow, seed=3).press("run_start").wait_until(lambda: REGISTRY.listed()[0].place)
-    assert "◌ queued · waiting: place 2 of 2 · step 0 / 100,000" in third.status
+    assert "◌ queued · waiting: place 2 of 2" == third.status
     assert third.headline == (
         "Waiting: place 2 of 2. This server trains 1 at a time; this run goes on by itself when it is "
         "its turn."
@@ -99,7 +99,7 @@ def test_one_run_too_many_is_refused_in_place_builds_nothing_and_leaves_the_othe
     assert threading.active_count() <= threads
     assert visit(seed=6).press("run_start").until("finished").errors == []  # the limit is per visitor
     visitor.press("run_stop").until("stopped")
-    visitor.fill({"steps": 2, "pace": "full pace"}).press("run_start").until("finished")
+    visitor.fill({"steps": 2, "pace": "as fast as it can"}).press("run_start").until("finished")
     assert visitor.errors == []
     assert visitor.run is not run
 

@@ -20,19 +20,19 @@ def machine(monkeypatch, step_seconds, gpu=False):
 @pytest.mark.parametrize(
     ("changes", "step_seconds", "said"),
     [
-        ({}, 0.025, "about 7 s to 99% on this machine"),  # 225 steps, times BESIDE
-        ({"seed": 3}, 0.05, "about 15 s to 99% on this machine"),
+        ({}, 0.025, "about 7 s on this machine"),  # 225 steps, times BESIDE
+        ({"seed": 3}, 0.05, "about 15 s on this machine"),
         ({"goal": None}, 0.025, "about 10 s for 300 steps on this machine"),
         ({"goal": None, "steps": 600}, 0.025, "about 20 s for 600 steps on this machine"),
         ({"steps": 600}, 0.1, "about 80 s for 600 steps on this machine"),
-        ({}, 0.0001, "about 1 s to 99% on this machine"),
+        ({}, 0.0001, "about 1 s on this machine"),
     ],
 )
 def test_the_expected_time_is_that_of_the_steps_on_this_machine(monkeypatch, changes, step_seconds, said):
     machine(monkeypatch, step_seconds)
     config = DEFAULT.with_changes(**changes)
     assert expected(config) == (said, False)
-    steps = 225 if "99%" in said else config.train.steps
+    steps = config.train.steps if " for " in said else 225
     number = float(said.split()[1])
     assert number == pytest.approx(OVERHEAD * steps * step_seconds, abs=2.5) or number == 1
 
@@ -40,9 +40,9 @@ def test_the_expected_time_is_that_of_the_steps_on_this_machine(monkeypatch, cha
 @pytest.mark.parametrize(
     ("pace", "said"),
     [
-        (20, "about 10 s to 99% at this pace"),  # 225 steps
-        (1, "about 4 min to 99% at this pace"),  # no warning: the pace can be raised during training
-        (100, "about 7 s to 99% on this machine"),
+        (20, "about 10 s at this pace"),  # 225 steps
+        (1, "about 4 min at this pace"),  # no warning: the pace can be raised during training
+        (100, "about 7 s on this machine"),
     ],
 )
 def test_a_pace_slower_than_the_machine_determines_the_expected_time(monkeypatch, pace, said):
@@ -69,9 +69,8 @@ def test_the_time_is_shown_beside_start_and_is_a_warning_if_it_is_too_long_for_a
     assert visitor.enabled("run_start")  # a warning, not a refusal
     visitor.set("steps", 300)
     assert list(visitor.at.warning) == []
-    assert visitor.says("About 15 s to 99% on this machine.")
-    assert visitor.set("pace", "5 steps/s").says("About 45 s to 99% at this pace.")
-    assert "pace" not in visitor.status
+    assert visitor.says("About 15 s on this machine.")
+    assert visitor.set("pace", "5 steps/s").says("About 45 s at this pace.")
     training = visit(slow).press("run_start").until("training")
     assert not training.says("on this machine")  # the status counts down instead
 

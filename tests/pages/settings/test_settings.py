@@ -27,7 +27,7 @@ IMPOSSIBLE = [  # key, value, and how the message begins
 ]
 DEFAULTS = values_of(PRESETS["Reverse words"].config) | {
     "preset": "Reverse words",
-    "pace": "full pace",
+    "pace": "as fast as it can",
     "task": "reverse",
 }
 

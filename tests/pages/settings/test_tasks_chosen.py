@@ -82,7 +82,7 @@ def test_a_sentence_outside_the_grammar_is_free_running_and_ask_shows_no_right_a
     assert tracked.answer is None
     assert not tracked.right
     visitor.go("explore").fill({"explore_text": "cat the sees", "explore_input": "forced"})
-    assert "free-running" in visitor.drawn("explore_map_figure").changing["title.text"]
+    assert "on its own" in visitor.drawn("explore_map_figure").changing["title.text"]
     (spelled,) = [text for text in visitor.texts if "<div class='hl-spelled " in text]
     assert "right answer not known" in spelled
     assert not re.search("right answer</th>|class='[^']*(ok|no)'|✓|✗", spelled)

@@ -84,7 +84,7 @@ def trained(visit):
     assert visitor.errors == []
     assert found_on(visitor)[0] == []
     assert found_on(visitor)[1] > 10
-    visitor.press("pairs_train").go("train")
+    visitor.press("data_train").go("train")
     for name, value in {"layers_encoder": 1, "layers_decoder": 1, "heads": 2, "width": 8, "steps": 2}.items():
         visitor.set(name, value)
     return visitor.press("run_start").until("finished")

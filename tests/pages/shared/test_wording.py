@@ -43,7 +43,7 @@ def test_values_are_written_as_in_the_widgets():
     }
     assert differences(changes) == (
         "causal mask on → off, padding mask off → on, pairs none → your own, "
-        "task words backwards → Chinese to English, 1 more"
+        "task Reverse words → Chinese to English, 1 more"
     )
 
 

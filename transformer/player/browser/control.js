@@ -8,7 +8,6 @@ const JUMPS = {
   ArrowRight: 1, ArrowUp: 1, PageUp: 10, End: Infinity,
 };
 const SPEEDS = { "2/s": 2, "5/s": 5, "10/s": 10, "20/s": 20, "60/s": 60 };
-const PASSING = 0.04; // share of the slider after a moment within which the moment is named
 const WHOLE = new Intl.NumberFormat("en-US");
 export const counted = (n) => WHOLE.format(n);
 
@@ -125,19 +124,18 @@ export class Control {
     });
   }
 
-  // concerns: whether a moment concerns what is on the screen; moments of other heads are named only when pointed at
-  show({ steps, planned, step, live, playing, state, moments, last, concerns }) {
-    Object.assign(this, { steps, planned, isLive: live, concerns });
+  show({ steps, planned, step, live, playing, state, moments, last }) {
+    Object.assign(this, { steps, planned, isLive: live });
     if (!this.pressed) this.place(step);
     else this.place(this.shown);
-    this.button.textContent = playing ? "❚❚" : "▶";
+    this.button.textContent = playing ? "■ Replay" : "▶ Replay"; // a sign of pause would seem to be of the training
     this.button.ariaLabel = playing ? "Stop the film" : "Play the film";
     this.button.disabled = steps.length < 2;
     const follows = live || (state !== "training" && step === steps.at(-1)); // no step is later
     this.liveButton.ariaPressed = live;
     this.badge.className = `st-key-time_badge ${follows ? (state === "training" ? "live" : "newest") : "review"}`;
-    const newest = state === "training" ? "LIVE" : "newest step";
-    this.badge.innerHTML = follows ? `${state === "training" ? "● " : ""}${newest}` : `REVIEW <small>back to ${newest}</small>`;
+    const newest = { training: "LIVE", idle: "untrained" }[state] ?? "last step";
+    this.badge.innerHTML = follows ? `${state === "training" ? "● " : ""}${newest}` : `looking back <small>go to ${newest}</small>`;
     this.liveButton.title = live ? "The screen follows the run." : `Follow the run again: it is ${state} at step ${counted(last)}.`;
     this.setMoments(moments);
   }
@@ -161,7 +159,9 @@ export class Control {
     const past = moments.findLastIndex((moment) => moment.step <= this.shown);
     [...this.marks.children].forEach((mark, i) => { mark.ariaCurrent = i === past; });
     this.jumps[0].disabled = !moments.some(({ step }) => step < this.shown);
-    this.jumps[1].disabled = !moments.some(({ step }) => step > this.shown);
+    const next = moments.find(({ step }) => step > this.shown);
+    this.jumps[1].disabled = !next;
+    this.jumps[1].title = next ? `Next moment, step ${counted(next.step)}: ${next.text}` : "Next moment";
   }
 
   // Go to the moment before (-1) or after (1) the step that is shown.
@@ -171,13 +171,12 @@ export class Control {
     if (moment) this.hooks.go(steps[nearest(steps, moment.step)]);
   }
 
-  // Write the step above the slider, with the moment under the pointer or just passed.
+  // Write the step above the slider, with the moment under the pointer.
   name(pointed = this.pointed) {
     this.pointed = pointed;
     const { shown, max, moments, bubble } = this;
-    const passed = moments.findLast((moment) => moment.step <= shown && shown - moment.step <= PASSING * max && this.concerns(moment));
     const step = pointed?.step ?? shown;
-    const said = [this.hooks.named(step), (pointed ?? passed)?.text].filter(Boolean).join(" · ");
+    const said = [this.hooks.named(step), pointed?.text].filter(Boolean).join(" · ");
     if (bubble.textContent !== said) Object.assign(bubble, { textContent: said, title: `${said}. Type another step (G).` });
     bubble.style.setProperty("--share", step / max);
   }

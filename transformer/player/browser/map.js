@@ -30,7 +30,7 @@ export function drawOverview(host, kinds, shown, pick) {
         const attention = kind === "cross" ? "cross-attention" : "self-attention";
         const title = `${stack}, layer ${Number(layer) + 1}: ${attention}`;
         const button = element("button", {
-          type: "button", textContent: attention[0], title, ariaLabel: title, ariaPressed: String(site === shown), onclick: () => pick(kind, site),
+          type: "button", textContent: attention.split("-")[0], title, ariaLabel: title, ariaPressed: String(site === shown), onclick: () => pick(kind, site),
         });
         button.dataset.site = site;
         return button;

@@ -8,9 +8,10 @@ const LEAST = 24; // minimum type size in pixels in fullscreen
 const TYPE = [11, 20]; // smallest and largest type of the labels on a page, in pixels
 const SHARE = 0.55; // type size as a share of a cell
 const SLANT = 40; // degrees of column labels that are wider than their cells
-const GAP = 6; // pixels between labels and cells
+const GAP = 8; // pixels between labels and cells
 const BESIDE = 0.34; // largest share of the width that row labels take
-const MARKS = 3.4; // width of the marks beside rows, in type sizes
+const MARKS = 4.6; // width of the marks beside rows, in type sizes
+const NAME = 13; // type size of the names of the axes, in pixels
 const SHORT = 4; // letters of a row's mark or a special token that need no slanted label
 const APART = 4; // pixels between two labels of the legend
 const STILL = 5; // pixels that the pointer may move during a click
@@ -46,10 +47,11 @@ export class MapView {
     this.canvas = element("canvas");
     this.labels = element("div", { className: "map-labels", ariaHidden: "true" });
     this.marks = element("div", { className: "map-labels map-marks", ariaHidden: "true" });
-    this.axes = element("p");
+    this.foot = element("p");
+    this.details = element("details", { className: "map-details", hidden: true }, element("summary", { textContent: "details" }), element("p"));
     this.bubble = element("div", { className: "map-bubble", hidden: true, ariaHidden: "true" });
     this.field = element("div", { className: "map-field" }, this.canvas, this.labels, this.marks);
-    host.replaceChildren(element("div", { className: "map-head" }, this.name, this.legend, this.about), this.field, element("div", { className: "map-foot" }, this.axes, this.saves), this.bubble);
+    host.replaceChildren(element("div", { className: "map-head" }, this.name, this.legend, this.about), this.field, element("div", { className: "map-foot" }, this.foot, this.details, this.saves), this.bubble);
     host.classList.add("map");
     if (keyed) Object.assign(host, { tabIndex: 0, role: "group", onkeydown: (event) => { if (event.target === host) keyed(event); } });
     host.dataset.draws = 0;
@@ -61,9 +63,11 @@ export class MapView {
     this.observer.observe(this.field);
   }
 
-  // picture: {tables, scale, blocked, legend, name, about, axes, rows, columns, marks, layers, heads, says, step,
-  // alternative, data, fileName}; tables, scale, blocked: as in `paint`; name, about: the title; rows, columns: labels of
-  // the only table; layers, heads: names of the columns and rows of tables; says(table, row, column): a cell in words
+  // picture: {tables, scale, blocked, legend, name, about, foot, details, rows, columns, rowTitle, columnTitle, marks, layers,
+  // heads, says, step, alternative, data, fileName}; tables, scale, blocked: as in `paint`; name, about: the title; foot: the
+  // line below; details: lines of a box, also written below a saved picture; rows, columns, rowTitle, columnTitle: labels of
+  // the only table and of its axes; layers, heads: names of the columns and rows of tables; says(table, row, column): a cell
+  // in words
   show(picture) {
     const { host } = this;
     this.picture = host.picture = picture;
@@ -78,10 +82,13 @@ export class MapView {
     const { picture, host } = this;
     const { legend } = picture;
     host.classList.toggle("map-small", Boolean(picture.layers));
-    for (const part of ["name", "about", "axes"]) {
-      const html = picture[part] ?? "", place = this[part];
+    const details = picture.details ?? [];
+    this.details.hidden = !details.length;
+    const written = { name: [this.name, picture.name], about: [this.about, picture.about], foot: [this.foot, picture.foot], details: [this.details.lastChild, details.join("<br>")] };
+    for (const [place, html = ""] of Object.values(written)) {
       if (place.written !== html) place.innerHTML = place.written = html;
     }
+    this.about.title = this.about.textContent;
     if (this.drawnLegend !== legend) this.drawLegend(legend);
     this.measure();
     if (!this.size) return; // the picture has no room
@@ -117,8 +124,9 @@ export class MapView {
     const { picture, field, host } = this;
     const [width, height, least] = [field.clientWidth, field.clientHeight, document.fullscreenElement?.contains(host) ? LEAST : 0];
     const { rows = [], columns = [], layers, heads, tables, marks } = picture;
+    const { rowTitle, columnTitle } = least ? {} : picture; // in fullscreen, the map has the room of the names of its axes
     const [wide, high] = [Math.max(...tables.map((one) => one.column + one.wide)), Math.max(...tables.map((one) => one.row + one.high))];
-    const known = [width, height, least, devicePixelRatio, picture.rows, picture.columns, JSON.stringify([layers, heads]), wide, high, Boolean(marks)];
+    const known = [width, height, least, devicePixelRatio, picture.rows, picture.columns, JSON.stringify([layers, heads, rowTitle, columnTitle]), wide, high, Boolean(marks)];
     if (this.known?.every((one, i) => one === known[i])) return;
     this.known = known;
     this.drawLegend(this.drawnLegend);
@@ -131,28 +139,29 @@ export class MapView {
     let slanted = false, level = 0;
     if (layers) Object.assign(room, { left: type + GAP, top: type + GAP });
     else {
-      room.left = Math.min(BESIDE * width, widest(rows, type, font) + 2 * GAP);
-      room.right = marks ? MARKS * type : 4;
+      const title = NAME + 4;
+      room.left = Math.min(BESIDE * width, widest(rows, type, font) + 2 * GAP) + (rowTitle ? title : 0);
+      room.right = marks ? (least ? 3.4 : MARKS) * type : 4;
       level = widest(columns.filter((label) => !(plain(label).startsWith("[") && plain(label).length > SHORT)), type, font);
       const estimate = (width - room.left - room.right) / wide;
       const special = columns.map((label) => plain(label).length > SHORT && plain(label).startsWith("["));
       slanted = level > estimate || special.some((one, i) => one && special[i + 1]);
       const longest = Math.min(150, widest(columns, type, font));
-      room.bottom = GAP + (slanted ? Math.ceil(longest * Math.sin((SLANT * Math.PI) / 180) + type) : type + 4);
+      room.bottom = GAP + (slanted ? Math.ceil(longest * Math.sin((SLANT * Math.PI) / 180) + type) : type + 4) + (columnTitle ? title : 0);
     }
     const most = [(width - room.left - room.right) / wide, (height - room.top - room.bottom) / high];
     if (Math.min(...most) <= 0) return;
     const cell = [Math.min(most[0], RATIO * most[1]), Math.min(most[1], RATIO * most[0])];
     const left = room.left + (width - room.left - room.right - cell[0] * wide) / 2;
     const gap = Math.min(...cell) * devicePixelRatio >= 7 ? Math.round(devicePixelRatio) : 0;
-    this.size = { cell, gap, left, top: room.top, wide, high, type, slanted, least, font };
+    this.size = { cell, gap, left, top: room.top, wide, high, type, slanted, least, font, below: room.bottom, rowTitle, columnTitle };
     Object.assign(this.canvas.style, { left: `${left}px`, top: `${room.top}px`, width: `${cell[0] * wide}px`, height: `${cell[1] * high}px` });
     this.writeLabels();
     this.marked = null;
   }
 
   writeLabels() {
-    const { picture: { rows = [], columns = [], layers, heads, tables }, size: { cell: [across, down], left, top, wide, high, type, slanted, least, font }, labels } = this;
+    const { picture: { rows = [], columns = [], layers, heads, tables }, size: { cell: [across, down], left, top, wide, high, type, slanted, least, font, below, rowTitle, columnTitle }, labels } = this;
     labels.style.fontSize = `${type}px`;
     const label = (html, side, x, y) => `<span class="${side}" style="left:${x}px;top:${y}px" title="${plain(html)}">${html}</span>`;
     const every = (n, room) => Math.ceil((1.1 * type) / room) || 1;
@@ -164,7 +173,10 @@ export class MapView {
       return;
     }
     const [nth, mth] = [every(high, down), every(wide, across)];
-    labels.innerHTML = rows.map((text, i) => (i % nth ? "" : label(text, "row", left - GAP, top + down * (i + 0.5)))).join("")
+    const axis = (text, side, x, y) => (text ? `<span class="axis ${side}" style="left:${x}px;top:${y}px;font-size:${NAME}px">${text}</span>` : "");
+    const beside = Math.max(NAME, left - 2 * GAP - widest(rows, type, font));
+    labels.innerHTML = axis(rowTitle, "upright", beside, top + (down * high) / 2) + axis(columnTitle, "above", left + (across * wide) / 2, top + down * high + below)
+      + rows.map((text, i) => (i % nth ? "" : label(text, "row", left - GAP, top + down * (i + 0.5)))).join("")
       + columns.map((text, i) => {
         const special = !slanted && !least && plain(text).startsWith("[") && plain(text).length > SHORT;
         // A wide label at the edge grows outwards, away from its neighbour.
@@ -172,7 +184,7 @@ export class MapView {
         const x = left + across * (i + ({ " ends": 1, " starts": 0 }[outwards] ?? 0.5));
         return slanted && i % mth ? "" : label(special ? `<small>${text}</small>` : text, slanted ? "slanted" : `column${outwards || ""}`, x, top + down * high + (slanted ? 2 : GAP));
       }).join("");
-    labels.style.setProperty("--rows", `${left - GAP}px`);
+    labels.style.setProperty("--rows", `${left - GAP - (rowTitle ? NAME + 4 : 0)}px`);
   }
 
   // Marks beside the rows, such as the wrong tokens.
@@ -252,7 +264,7 @@ export class MapView {
     const walker = document.createTreeWalker(host, NodeFilter.SHOW_TEXT);
     while (walker.nextNode()) {
       const node = walker.currentNode, parent = node.parentElement;
-      if (parent.closest(".map-saves, .map-bubble")) continue;
+      if (parent.closest(".map-saves, .map-bubble, .map-details")) continue;
       const { color, fontWeight, fontSize, fontFamily } = getComputedStyle(parent);
       Object.assign(context, { fillStyle: color, font: `${fontWeight} ${fontSize} ${fontFamily}` });
       const turned = parent.closest(".slanted, .upright");
@@ -269,6 +281,11 @@ export class MapView {
         context.fillText(word, 0, 0);
         context.restore();
       }
+    }
+    const { details } = this.picture;
+    if (details) {
+      Object.assign(context, { textAlign: "left", fillStyle: style.color, font: `${NAME}px ${style.fontFamily}` });
+      context.fillText(details.map(plain).join(" · "), 4, box.height - NAME);
     }
     return image;
   }

@@ -9,7 +9,7 @@ const [NARROW, OPENED] = [610, 760]; // widths in px up to which a lane runs dow
 const OPENS = 200; // ms that a box takes to open
 const LABELLED = 16; // maximum rows of a table with tokens beside them
 const CLOSED = { embedding: "positions", feed_forward: "narrowed", output: "stack" }; // what a closed box shows
-const WIDTHS = { embedding: 64, attention: 88, feed_forward: 68, output: 84, folded: 34 }; // minimum widths in px
+const [BOX, TITLE, FOLDED] = [80, 100, 34]; // minimum widths in px: a closed box, its title in one line, a folded layer
 const ARRANGED = { norm_placement: "place of the norm", score_scale: "scores divided by" };
 const SAID = { sqrt_d_head: "√ head width", sqrt_d_model: "√ width", none: "1" };
 const still = matchMedia("(prefers-reduced-motion: reduce)");
@@ -179,8 +179,11 @@ export class Model {
       if (!folded.has(layerOf(box))) shown.push(this.box(box));
       else if (shown.at(-1)?.dataset.layer !== layer) shown.push(this.foldedLayer(name, layerOf(box), layer));
     }
-    tokens.prepend(element("li", {}, element("b", { textContent: name === "encoder" ? "Encoder" : "Decoder" })));
-    const lane = element("div", { className: `lane${opened ? " open" : ""}${this.runsDown(opened) ? " down" : ""}`, role: "group", ariaLabel: name }, tokens, element("div", { className: "boxes" }, ...shown));
+    const row = element("div", { className: "boxes" }, ...shown);
+    row.style.gridTemplateColumns = shown.map(({ classList }) => (classList.contains("thin") ? "auto" : `minmax(0, ${classList.contains("open") ? "1fr" : "var(--widest)"})`)).join(" ");
+    const lane = element("div", { className: `lane${opened ? " open" : ""}${this.runsDown(opened) ? " down" : ""}`, role: "group", ariaLabel: name },
+      element("b", { textContent: name === "encoder" ? "Encoder" : "Decoder" }), tokens, row);
+    if (side === this.pass.writing) lane.append(element("small", { className: "guesses", textContent: "guess so far", title: "Logit lens: what the model would write if it stopped after this box" }));
     lane.dataset.lane = name;
     return lane;
   }
@@ -193,12 +196,12 @@ export class Model {
   // The layers to fold for lack of room: from the middle outwards, except layers unfolded by hand.
   folded(name, boxes, opened) {
     const layers = [...new Set(boxes.map(layerOf).filter((layer) => Number(layer) >= 0))];
-    const needed = (layer) => boxes.filter((box) => layerOf(box) === layer).reduce((sum, box) => sum + (opened ? WIDTHS.folded : WIDTHS[box.kind]) + 12, 0);
+    const needed = (layer) => boxes.filter((box) => layerOf(box) === layer).length * ((opened ? FOLDED : this.open.size ? TITLE : BOX) + 12);
     const chosen = this.folds[name] ?? {};
     const folded = new Set(layers.filter((layer) => chosen[layer] === true));
     const room = this.root.clientWidth - (opened ? 640 : 250);
     const middle = [...layers].sort((a, b) => Math.abs(a - (layers.length - 1) / 2) - Math.abs(b - (layers.length - 1) / 2) || a - b);
-    const wide = () => layers.reduce((sum, layer) => sum + (folded.has(layer) ? WIDTHS.folded + 12 : needed(layer)), 0);
+    const wide = () => layers.reduce((sum, layer) => sum + (folded.has(layer) ? FOLDED + 12 : needed(layer)), 0);
     if (this.runsDown(false)) return folded;
     for (const layer of middle) {
       const holds = boxes.some((box) => layerOf(box) === layer && this.open.has(box.name));
@@ -304,7 +307,7 @@ export class Model {
       const canvas = element("canvas");
       const overlays = [0, 1, 2, 3].map(() => element("i"));
       const off = box.off.includes(this.headOf(box.name)) && ["weights", "mixed"].includes(table.key);
-      const named = element("figcaption", {}, element("b", { textContent: table.name }), " ", element("small"));
+      const named = element("figcaption", {}, element("b", { textContent: table.name, title: table.name }), " ", element("small"));
       const labelled = ["weights", "probabilities"].includes(table.key) && table.high <= LABELLED;
       const short = labelled && table.columns === "key" && this.pass.tokens[box.keySide].every((token) => token.length < 2 || token.startsWith("["));
       const columns = element("span", { className: "columns", ariaHidden: "true" }, ...(short ? this.pass.tokens[box.keySide].map((token) => element("span", { textContent: token.length < 2 ? token : "", title: token })) : []));
@@ -381,7 +384,7 @@ export class Model {
     for (const list of this.lanes.querySelectorAll(".tokens")) {
       const { side } = list.dataset;
       const rows = Object.entries(lit).filter(([name, axes]) => this.pass.of[name].side === side && axes[side]).flatMap(([, axes]) => [...axes[side]]);
-      [...list.children].slice(1).forEach((one, i) => {
+      [...list.children].forEach((one, i) => {
         one.classList.toggle("lit", rows.includes(i));
         one.classList.toggle("chosen", side === this.pass.writing && i === this.writing);
       });
@@ -466,7 +469,7 @@ export class Model {
     const shown = pass.step.toLocaleString("en");
     let text = this.mode === "step" ? `What step ${(pass.step + 1).toLocaleString("en")} changes in the model of step ${shown}.`
       : maps && maps.step !== pass.step ? `Small maps of step ${maps.step.toLocaleString("en")}, other numbers of step ${shown}.`
-      : `The model of step ${shown}. Logit lens below each box: the token that the model would write if it stopped there.`;
+      : `The model of step ${shown}. Guess so far: the token that the model would write if it stopped after that box.`;
     if (table) {
       const places = [label(pass, box, table.rows, at.row), label(pass, box, table.columns, at.column)].filter(Boolean).join(" · ");
       const head = table.heads > 1 ? `, head ${at.head + 1}` : "";

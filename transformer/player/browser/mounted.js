@@ -9,6 +9,7 @@ import { mountedStory } from "./story.js";
 
 const mounted = new WeakMap(); // root element -> state of its player
 const PLAYED = "headlight-played";
+const GREETS = 6000; // ms for which the first screen shows what has been learned
 const ASKED = ["word", "kind", "pinned", "step", "outline", "follow"];
 
 // Messages are numbered, and Python returns the number of the newest message that it has received. If the
@@ -39,14 +40,13 @@ function made(root, data, base) {
   const source = new Live(`${base}/stream/${data.run}`, data.ticket, refused);
   const { mass, fileName, picture, race } = data;
   const plays = playsNow(data);
-  const first = plays ? { ...data.first, step: 0 } : data.first;
-  const options = { plotly: `${base}/files/${data.plotly}`, first, mass, fileName, picture, race, tell: (at) => tell(state, at) };
+  const options = { plotly: `${base}/files/${data.plotly}`, first: data.first, mass, fileName, picture, race, tell: (at) => tell(state, at) };
   if (race) {
     const other = new Live(`${base}/stream/${race.run}`, race.ticket, refused);
     state.player = new Race(root, new Pair([source, other], race.names), options);
   } else state.player = new Player(root, source, options);
   const { player } = state;
-  player.wanted = first.word;
+  player.wanted = data.first.word;
   player.inside = (box, head) => {
     state.trigger("cell", { box, head, how: {} });
     leave();
@@ -79,8 +79,11 @@ function made(root, data, base) {
   return state;
 }
 
-// Play from the first step to the newest, and stay there.
+// Show what has been learned, then play from the first step to the newest, unless the visitor has chosen something.
 async function playToEnd(player) {
+  const before = JSON.stringify(player.at);
+  await new Promise((done) => setTimeout(done, GREETS));
+  if (player.closed || player.playing || JSON.stringify(player.at) !== before) return;
   await player.play();
   if (player.at.step === player.index.steps.at(-1)) player.choose({ step: null });
 }
@@ -130,7 +133,7 @@ export default function mountedPlayer(view, base) {
     player.source.race = data.race;
   }
   player.find(".st-key-follow").hidden = !data.mayFollow; // the owner's token may come after the first pass of the page
-  player.over = data.over;
+  Object.assign(player, { over: data.over, greets: data.greets });
   if (JSON.stringify(player.ghost) !== JSON.stringify(data.ghost)) {
     player.ghost = data.ghost ?? undefined;
     player.drawnCurves = null;

@@ -19,7 +19,7 @@ export function drawLikely(host, pass, box, writing, after) {
     const bar = element("i");
     bar.style.width = `${100 * share}%`;
     const name = pass.vocabulary[token];
-    return element("tr", { className: name === right ? "right" : "" }, element("th", { textContent: name }),
+    return element("tr", { className: name === right ? "right" : "" }, element("th", { textContent: name, title: name }),
       element("td", {}, bar), element("td", { textContent: percent(share) + (after ? ` → ${percent(after[writing * row.length + token])}` : "") }));
   }));
 }
@@ -31,7 +31,7 @@ export function drawLens(host, pass, box, writing) {
   if (!found) return;
   const [[token, share]] = found;
   const name = pass.vocabulary[token];
-  host.textContent = `→ ${name} ${percent(share)}`;
+  host.textContent = `${name} ${percent(share)}`;
   host.classList.toggle("right", name === pass.expected[writing]);
   host.title = `Logit lens: if the model stopped after this box, it would write ${found.map(([id, p]) => `“${pass.vocabulary[id]}” ${percent(p)}`).join(", ")}.`;
 }
@@ -40,10 +40,10 @@ export function drawLens(host, pass, box, writing) {
 export function drawRole(host, roles) {
   host.hidden = !roles;
   if (!roles) return;
-  const names = roles.map((role) => role.replace(/ [\d.]+( at step [\d,]+)?$/, ""));
+  const names = roles.map((role) => role.replace(/ \d+%$/, ""));
   const count = (name) => names.filter((one) => one === name).length;
   const [most] = [...new Set(names)].filter((name) => !name.startsWith("no ")).sort((a, b) => count(b) - count(a));
-  host.textContent = most ? `${count(most)} of ${names.length} ${most}` : "no clear pattern";
+  host.textContent = !most ? "no clear pattern" : names.length > 1 ? `${count(most)} of ${names.length} heads: ${most}` : most;
   host.title = roles.map((role, head) => `head ${head + 1}: ${role}`).join(", ");
 }
 

@@ -34,9 +34,9 @@ export class Pair {
     })));
   }
 
-  say({ asks, look, ...what }) {
-    if (look) [this.word] = look;
-    for (const source of this.sources) source.say(look ? { look, ...what } : what);
+  say(what) {
+    if (what.word !== undefined) this.word = what.word;
+    for (const source of this.sources) source.say(what);
   }
 
   close() {
@@ -64,7 +64,7 @@ export class Pair {
       return at === undefined ? [] : [{ step: at, text: `${SIDES[side]}: ${text}`, said, head, side }];
     }));
     const index = {
-      words: common.length ? common : left.words, kinds: left.kinds, heads: left.heads, looks: left.looks,
+      words: common.length ? common : left.words, kinds: left.kinds, heads: left.heads, looks: left.looks, token: left.token,
       steps: line.map(({ at }) => at), moments: moments.sort((a, b) => a.step - b.step),
     };
     this.kept = { known, index, line };

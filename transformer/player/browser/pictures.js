@@ -5,9 +5,8 @@ import { counted } from "./control.js";
 
 export const [FUTURE, BY_HAND] = [1, 4]; // codes of blocked cells, as in transformer/axes.py
 const MAX_WRONG_TOKEN_LETTERS = 7; // maximum letters of a wrong token beside its row
-
-// The role of each head at a step, by site.
-export const rolesAt = (segment, step) => (step === segment.from ? segment.roles : segment.later);
+const EVERYWHERE = 0.3; // a map whose highest weight is below this looks everywhere
+const STAYS = 0.95; // share of the highest weight with which the cell of the callout stays the same
 
 const percent = (weight) => `${Math.round(100 * weight)}%`;
 
@@ -34,43 +33,58 @@ export function largeHead(index, kind, pinned, step) {
   return index.kinds[kind].sites.includes(site) && head < index.heads[site].length ? pinned : upTo(index.segments, step).large[kind];
 }
 
-// shown: data to draw, {index, maps, segment, step, kind, site, head}; hidden: a row that was not sent yet.
-export function largePicture({ index, maps, segment, step, kind, site, head, hidden }, { outline, isFullscreen, fileName, run, when = `step ${counted(step)}` }) {
+// shown: data to draw, {index, maps, segment, step, kind, site, head}; hidden: a row that was not sent yet;
+// before: the cell of the last callout; run: the name of a run in a race; when: the moment, where it is not the step.
+export function largePicture({ index, maps, segment, step, kind, site, head, hidden }, { outline, fileName, run, when, before }) {
   const look = maps.look.kinds[kind], { colors } = index;
-  const name = index.heads[site][head], role = rolesAt(segment, step)[site][head];
-  const word = `“${maps.look.short}”`;
-  const about = run ? [name, when, role] : [when, role, (index.own || !isFullscreen) && word, !index.own && !isFullscreen && `seed ${index.seed}`, !isFullscreen && maps.look.fed];
+  const name = index.heads[site][head], role = segment.roles[site][head];
+  const callout = calloutOf(maps.weights(site, head), look, index.token, before);
   const frames = outline ? look.gold.map(([row, column]) => [row, column, 1, 1, colors.outline, 2]) : [];
+  if (callout.cell) frames.push(...colors.callout.map((color, i) => [...callout.cell, 1, 1, color, 4 - 2 * i]));
   const table = tableOf(maps, site, head, look, { hidden, frames });
   return {
     tables: [table], scale: colors.weights, blocked: colors.blocked, legend: colors.legend,
-    name: run ?? name, about: about.filter(Boolean).join(" · "), axes: `rows: ${look.rowTitle}<br>columns: ${look.columnTitle}`,
-    rows: look.rows, columns: look.columns,
+    name: run ?? name, about: run ? [name, when, role].filter(Boolean).join(" · ") : `<span class="role">${role} · </span>${callout.text}`,
+    details: [`“${maps.look.short}”`, `step ${counted(step)}`, ...(index.own ? [] : [`seed ${index.seed}`]), FED[maps.look.fed] ?? maps.look.fed],
+    rows: look.rows, columns: look.columns, rowTitle: look.rowTitle, columnTitle: look.columnTitle, callout: callout.cell,
+    foot: run ? "" : "Brighter: a larger share of the row’s attention. Each row adds up to 100%.",
     marks: look.writes || hidden !== undefined ? look.rows.map((_, i) => (i === hidden ? "<b>?</b>" : i in maps.wrong ? `<b>✗</b> ${short(maps.wrong[i])}` : "")) : undefined,
     says: (_, row, column) => saysOf(look, colors, table, row, column),
     step,
-    alternative: `${run ? `${run}, ` : ""}${name}, ${when}: ${strongest(maps.weights(site, head), look)}`,
+    alternative: `${run ? `${run}, ` : ""}${name}, ${when ?? `step ${counted(step)}`}: ${callout.text}`,
     data: { site, head },
     fileName: `${fileName}-${maps.chunk.word}-step${step}-${site}-head${head + 1}`,
   };
 }
 
-const short = (token) => (token.length > MAX_WRONG_TOKEN_LETTERS && !token.includes("&") ? `${token.slice(0, MAX_WRONG_TOKEN_LETTERS - 1)}…` : token);
+// A wrong token; a long one stands alone, for want of room.
+const short = (token) => (token.length < 3 ? `<i>writes</i> ${token}` : token.length > MAX_WRONG_TOKEN_LETTERS && !token.includes("&") ? `${token.slice(0, MAX_WRONG_TOKEN_LETTERS - 1)}…` : token);
 
-// The [row, column] of the highest weight.
-export function strongestCell(weights) {
-  let [row, column] = [0, 0];
-  weights.forEach((cells, i) => cells.forEach((weight, j) => {
-    if (weight > (weights[row][column] ?? 0)) [row, column] = [i, j];
+// The [row, column] of the highest weight; `rows`: whether a row counts.
+export function strongestCell(weights, rows = () => true) {
+  let found = null;
+  weights.forEach((cells, i) => rows(i) && cells.forEach((weight, j) => {
+    if (weight > (found ? weights[found[0]][found[1]] : 0)) found = [i, j];
   }));
-  return [row, column];
+  return found ?? [0, 0];
 }
 
-// The cell of the highest weight in words, for screen readers.
-function strongest(weights, { rows, columns }) {
-  const [row, column] = strongestCell(weights);
-  const share = Math.round(100 * (weights[row][column] ?? 0));
-  return `strongest cell, row ${row + 1} (${rows[row]}), column ${column + 1} (${columns[column]}), ${share}%`;
+const special = (token) => token.length > 1 && token.startsWith("[");
+const quoted = (token) => (special(token) ? token : `“${token}”`);
+// Names of what a map is computed from, with the field's term.
+const FED = { "teacher-forced": "given the right letters so far (teacher-forced)", "free-running": "over its own output (free-running)" };
+
+// The strongest cell of a map in words: {text, cell}; no cell if attention is even. A row counts if it is of a letter, and
+// may look at more than one; without any, all rows count.
+function calloutOf(weights, { rows, to, columns }, token, before) {
+  const counts = (i) => !special(to.length ? to[i] || "[]" : rows[i]) && weights[i].filter((weight) => weight !== null).length > 1;
+  const some = rows.some((_, i) => counts(i));
+  let [row, column] = strongestCell(weights, (i) => counts(i) || !some);
+  const share = weights[row][column];
+  if (before && (counts(before[0]) || !some) && weights[before[0]]?.[before[1]] > STAYS * share) [row, column] = before;
+  if (share < EVERYWHERE) return { text: `It looks everywhere: no ${token} gets more than ${percent(share)}.` };
+  const who = to[row] ? `To write ${quoted(to[row])}, it looks` : `For ${quoted(rows[row])}, it looks`;
+  return { text: `${who} at ${quoted(columns[column])}: ${percent(weights[row][column])}.`, cell: [row, column] };
 }
 
 // The (layer, head) that an arrow key leads to among all heads; null for any other key.
@@ -104,6 +118,7 @@ export function stripPicture({ index, maps, segment, step, kind, site, head, hid
     },
     alternative: `All heads, a column a layer and a row a head; large: ${index.heads[site][head]}. `
       + "Arrow keys choose one, Enter lets it go.",
+    foot: "Thin frame: clear pattern. Thick: shown large.",
     step, fileName: `${fileName}-${maps.chunk.word}-step${step}-${kind}`,
   };
 }

@@ -6,7 +6,7 @@ import { Drawing, failed } from "./drawing.js";
 import { drawOverview } from "./map.js";
 import { MapView } from "./maps.js";
 import { Model } from "./model.js";
-import { largeHead, largePicture, neighbour, rolesAt, stripPicture, strongestCell } from "./pictures.js";
+import { largeHead, largePicture, neighbour, stripPicture, strongestCell } from "./pictures.js";
 import { StepBox } from "./stepbox.js";
 import { Texts } from "./texts.js";
 
@@ -16,7 +16,7 @@ const RESTED = 250; // ms without a change after which the selection is sent
 export class Player {
   // first: {word, kind, pinned, step, outline, follow}; tell: called with these once they have stopped changing
   constructor(root, source, { plotly, first, tell = () => {}, fileName = "headlight", mass = "", picture, titled }) {
-    Object.assign(this, { root, source, tell, fileName, now: null, newest: null, sentence: null, playing: false });
+    Object.assign(this, { root, source, tell, fileName, now: null, newest: null, playing: false });
     this.at = { word: null, kind: null, pinned: null, step: null, outline: false, follow: false, ...first };
     this.find = (selector) => root.querySelector(selector);
     this.map = this.find(".st-key-model_map");
@@ -98,14 +98,13 @@ export class Player {
   // ---- Messages ----
 
   // Handle a message of the source. Returns a promise of the drawing, if the index is known.
-  hear({ now, maps, sentence }) {
+  hear({ now, maps }) {
     if (now) {
       if (this.at.follow && now.owner !== this.at.step && !this.control.busy) this.at.step = now.owner;
       this.now = now;
       this.noticed?.(now);
     }
     if (maps) this.newest = maps;
-    if (sentence) this.sentence = sentence;
     if (this.index) {
       this.settle();
       return this.draw(this.shown?.chunk.word !== this.at.word); // a newly chosen word is drawn at once
@@ -124,12 +123,11 @@ export class Player {
 
   // Send the selection to the source if it has changed.
   say() {
-    const look = [this.at.word, ...this.head()];
-    const live = this.at.step === null;
-    const said = JSON.stringify([look, live]);
+    const what = { word: this.at.word, live: this.at.step === null };
+    const said = JSON.stringify(what);
     if (said === this.said) return;
     this.said = said;
-    this.source.say({ look, live });
+    this.source.say(what);
   }
 
   // ---- The selection ----
@@ -226,7 +224,7 @@ export class Player {
 
   // Enter on the large map clicks its strongest cell.
   enter({ key }) {
-    if (key === "Enter" && this.shown) this.cell?.(strongestCell(this.shown.weights(...this.head())));
+    if (key === "Enter" && this.shown) this.cell?.(this.large.picture.callout ?? strongestCell(this.shown.weights(...this.head())));
   }
 
   // Arrow keys on the tiles select a head.
@@ -243,7 +241,6 @@ export class Player {
     clearTimeout(this.resting);
     this.resting = setTimeout(() => {
       if (this.control.busy || this.playing) return;
-      if (this.index && this.at.step !== null && this.whole) this.source.say({ asks: this.step() });
       const said = JSON.stringify(this.at);
       if (said === this.told) return;
       this.told = said;
@@ -278,10 +275,6 @@ export class Player {
     this.playing = false;
     this.draw();
     this.rest();
-  }
-
-  get isFullscreen() {
-    return document.fullscreenElement === this.root;
   }
 
   key({ key, target, ctrlKey, altKey, metaKey }) {
@@ -346,15 +339,15 @@ export class Player {
     if (!maps) return;
     // Most news change only the state or a sentence: a map that is already drawn is not drawn again.
     const { kind, outline } = this.at;
-    const { isFullscreen, fileName } = this;
+    const { fileName } = this;
     const [site, head] = this.head();
     const segment = this.segment(step);
-    const looks = [maps, segment, kind, outline, isFullscreen, site, head];
+    const looks = [maps, segment, kind, outline, site, head];
     if (looks.some((one, i) => one !== this.looks?.[i])) {
       this.looks = null;
       const { hidden } = this;
       const shown = { index: this.index, maps, segment, step, kind, site, head, hidden: hidden?.kind === kind && hidden.word === word ? hidden.row : undefined };
-      this.large.show(largePicture(shown, { outline, isFullscreen, fileName }));
+      this.large.show(largePicture(shown, { outline, fileName, before: this.large.picture?.callout }));
       if (!this.begun) await new Promise(requestAnimationFrame); // paint the first map before the others are drawn
       if (this.chosen) return; // a newer choice is drawn first
       this.strip.show(stripPicture(shown, { fileName }));
@@ -381,7 +374,7 @@ export class Player {
     if (newest && known) {
       const forward = model.mode === "forward";
       this.numbers(step, newest);
-      if (forward) model.show(model.pass, { maps: newest, roles: rolesAt(this.segment(step), step) });
+      if (forward) model.show(model.pass, { maps: newest, roles: this.segment(step).roles });
       if (model.pass.step !== (forward ? newest.step : this.before(step))) {
         this.later ??= setTimeout(() => this.passed(), forward ? CALM : 2 * CALM);
       }
@@ -407,7 +400,7 @@ export class Player {
       if (this.closed || pass.word !== this.at.word || (this.chosen && !this.playing)) return;
       model.asked = JSON.stringify([how, model.mode]);
       const newest = this.at.step === null && this.newest?.chunk.word === pass.word ? this.newest : null;
-      const roles = rolesAt(this.segment(pass.step), pass.step);
+      const roles = this.segment(pass.step).roles;
       model.show(pass, { maps: newest, roles, change: model.change?.step === pass.step + 1 ? model.change : null });
       if (!asks || model.change) return;
       model.show(pass, { roles, change: await source.change(pass, how).catch((error) => ({ refused: error.message })) });
@@ -420,19 +413,18 @@ export class Player {
     const { index, now, at } = this;
     const live = at.step === null;
     const shown = { index, now, at, step, live, maps, segment: this.segment(step) };
-    this.texts.header({ ...shown, over: this.over, head: this.head() });
+    this.texts.header({ ...shown, over: this.over, greets: this.greets, head: this.head() });
     this.root.toggleAttribute("data-own", Boolean(index.own));
     this.root.dataset.step = step;
-    if (this.whole || !this.model) drawOverview(this.map, index.kinds, this.head()[0], (kind, site) => this.pick(kind, site));
+    if (!this.whole && !this.model) drawOverview(this.map, index.kinds, this.head()[0], (kind, site) => this.pick(kind, site));
     const last = index.steps.at(-1), newest = Math.max(last, now?.at ?? 0);
     // While a run trains, its newest step is known before the index has it: the last step of the index is not LIVE.
     const steps = newest > last ? [...index.steps, newest] : index.steps;
     this.control.show({
       steps, step, live, playing: this.playing, moments: index.moments, state: now?.state ?? "recorded",
-      concerns: ({ head }) => !head || String(head) === String(this.head()),
       planned: now?.planned ?? newest, last: now ? (now.state === "training" ? now.planned : now.step) : newest,
     });
-    if (this.whole) this.texts.around({ ...shown, sentence: this.sentence, head: this.head() });
+    if (this.whole) this.texts.around(shown);
   }
 
   dress() {

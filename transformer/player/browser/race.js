@@ -12,7 +12,7 @@ const CLEAREST = "clearest head of each";
 const SECONDS = new Intl.NumberFormat("en-US", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
 
 export class Race extends Player {
-  // race: {says, clock, difference, curves}, from `pages/player`
+  // race: {asks, says, clock, difference, curves}, from `pages/player`; asks: a question until both runs have ended
   constructor(root, pair, { race, ...options }) {
     root.dataset.parts = "race";
     pair.clock = race.clock;
@@ -83,20 +83,19 @@ export class Race extends Player {
     const { steps, seconds, over } = this.source.at(position);
     const maps = await Promise.all(this.source.sides.map(({ source }, i) => source.maps(word, steps[i])));
     if (this.chosen) return; // a newer choice is drawn first
-    const { isFullscreen } = this;
     const shown = this.source.sides.map(({ source: { index } }, i) => {
       const own = `step ${counted(steps[i])}`;
-      const when = over[i] ? `ended at ${own}` : this.bySeconds ? `${SECONDS.format(seconds)} s, ${own}` : own;
+      const when = over[i] ? `ended at ${own}` : this.bySeconds ? `${SECONDS.format(seconds)} s, ${own}` : undefined; // otherwise, the step is beside the headline
       return { index, maps: maps[i], segment: upTo(index.segments, steps[i]), step: steps[i], ...this.headOf(index, steps[i]), when };
     });
     this.numbers(position, shown);
     this.shown = { chunk: { word } };
-    const looks = [...maps, ...shown.flatMap(({ segment, site, head, when }) => [segment, site, head, when]), outline, isFullscreen, clock];
+    const looks = [...maps, ...shown.flatMap(({ segment, site, head, when }) => [segment, site, head, when]), outline, clock];
     if (looks.some((one, i) => one !== this.looks?.[i])) {
       this.looks = looks;
       const { fileName } = this;
-      shown.forEach((one, i) => this.show(one, i, { outline, isFullscreen, when: one.when, run: this.source.names[i], fileName: `${fileName}-${SIDES[i]}` }));
-      this.subtract(shown, this.bySeconds ? `${SECONDS.format(seconds)} s` : `step ${counted(position)}`);
+      shown.forEach((one, i) => this.show(one, i, { outline, when: one.when, run: this.source.names[i], fileName: `${fileName}-${SIDES[i]}` }));
+      this.subtract(shown, this.bySeconds ? `${SECONDS.format(seconds)} s` : undefined);
     }
     if (this.chosen) return;
     await this.drawCurves();
@@ -139,9 +138,9 @@ export class Race extends Player {
     this.difference.show({
       tables: [{ row: 0, column: 0, high: numbers.length, wide: numbers[0].length, code, value: (i, j) => (1 + numbers[i][j]) / 2 }],
       numbers, scale, blocked: colors.blocked, legend, columns: base.columns, step: shown[1].step, data: { most },
-      name: "right − left", about: `${when} · ${said}`, axes: `<br>columns: ${base.columnTitle}`,
+      name: "right − left", about: [when, said].filter(Boolean).join(" · "), columnTitle: base.columnTitle,
       says: (_, i, j) => (code(i, j) ? `${base.rows[i]} may not look at ${base.columns[j]}` : `${base.rows[i]} · looks at ${base.columns[j]}<br><b>${percent(numbers[i][j])}</b>`),
-      alternative: `Right minus left, ${heads[1]} minus ${heads[0]}, ${when}: ${said}`,
+      alternative: `Right minus left, ${heads[1]} minus ${heads[0]}: ${said}`,
       fileName: `${this.fileName}-difference`,
     });
   }
@@ -179,7 +178,9 @@ export class Race extends Player {
     const { index, source, at, texts } = this;
     const live = at.step === null;
     this.root.dataset.step = position;
-    texts.set(".st-key-moment p", source.race.says);
+    const { asks, says } = source.race, ended = !source.sides.some((side) => source.goesOn(side));
+    texts.set(".st-key-moment p", ended ? says : asks ?? says); // the question is asked before it is answered
+    this.root.toggleAttribute("data-untrained", index.steps.length < 2); // without curves
     texts.set(".counter b", this.bySeconds ? SECONDS.format(source.at(position).seconds) : counted(position));
     texts.set(".counter small", this.bySeconds ? "seconds of training" : "step");
     texts.set(".st-key-words_right", shown.map((one, i) => (one.index.own ? "" : bar(source.names[i], SIDES[i], one.segment.counted))).join(""));
@@ -189,7 +190,6 @@ export class Race extends Player {
     const trains = source.sides.some(({ now }) => now?.state === "training");
     this.control.show({
       steps: index.steps, step: position, live, playing: this.playing, moments: index.moments,
-      concerns: ({ head, side }) => !head || String(head) === String([shown[side].site, shown[side].head]),
       state: trains ? "training" : source.sides[0].now?.state ?? "recorded", planned: source.planned, last: index.steps.at(-1),
     });
   }
@@ -197,7 +197,7 @@ export class Race extends Player {
   // Show from which step the losses differ, and the states of the runs if these differ or need attention.
   says() {
     const nows = this.source.sides.map(({ now }) => now).filter(Boolean);
-    const of = (now) => (now.state === "failed" ? now.headline[0] : now.waits || `${now.state} at ${counted(now.step)}`);
+    const of = (now) => (now.state === "failed" ? now.headline : now.waits || `${now.state} at ${counted(now.step)}`);
     const quiet = nows.every(({ state, waits }) => state === nows[0].state && state !== "failed" && !waits);
     const states = quiet ? [] : nows.map((now, i) => `${SIDES[i]}: ${of(now)}`);
     this.texts.set(".st-key-run_status p", [this.parted, ...states].filter(Boolean).join(" · "));
@@ -223,7 +223,7 @@ export class Race extends Player {
 // The held-out examples that a run gets right, as a bar.
 function bar(name, side, [right, asked, step]) {
   const share = asked ? (100 * right) / asked : 0;
-  return `<div class="bar ${side}" title="${name}: held-out, at step ${counted(step)}"><small>${side}</small><span><b>${counted(right)}</b> / ${counted(asked)}</span>`
+  return `<div class="bar ${side}" title="${name}: test words right, asked at step ${counted(step)}"><small>${side}</small><span><b>${counted(right)}</b> of ${counted(asked)}</span>`
     + `<i><i style="width:${share}%"></i></i></div>`;
 }
 

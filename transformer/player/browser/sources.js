@@ -84,7 +84,7 @@ export class Embedded extends Source {
   close() {}
 }
 
-// A run on a server. `changed` is called with each message of the socket: {now, maps, sentence}.
+// A run on a server. `changed` is called with each message of the socket: {now, maps}.
 export class Live extends Source {
   constructor(address, ticket, refused) {
     super();
@@ -201,16 +201,16 @@ export class Live extends Source {
     };
   }
 
-  // Process three lines of JSON (state of the run, news of the index, a sentence) and a map of the requested word.
+  // Process two lines of JSON (state of the run, news of the index) and a map of the requested word.
   async take(bytes) {
     const lines = [];
     let at = 0;
-    for (let i = 0; i < 3; i += 1) {
+    for (let i = 0; i < 2; i += 1) {
       const end = bytes.indexOf(10, at);
       lines.push(JSON.parse(new TextDecoder().decode(bytes.subarray(at, end))));
       at = end + 1;
     }
-    const [now, news, sentence] = lines;
+    const [now, news] = lines;
     this.known = now.version;
     if (news && this.index && this.index.version === now.version - 1) this.renew(news, now.version);
     else if (now.version !== (this.index?.version ?? 0) && !this.loading) this.reload();
@@ -222,7 +222,7 @@ export class Live extends Source {
       this.early = maps ? null : chunk; // until the index has its look
       if (!maps && this.index) this.reload();
     }
-    await this.changed({ now, sentence, maps });
+    await this.changed({ now, maps });
   }
 
   mapOf(chunk) {
@@ -242,7 +242,7 @@ export class Live extends Source {
   }
 
   say(what) {
-    const { drawn, asks, ...lasting } = what;
+    const { drawn, ...lasting } = what;
     Object.assign(this.unsaid, lasting); // sent again on a new socket
     if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(what));
   }

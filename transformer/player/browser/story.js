@@ -28,7 +28,7 @@ const TARGETS = {
 const percent = (share) => `${Math.round(100 * share)}%`;
 const clock = (ms) => `${Math.floor(ms / 60000)}:${String(Math.floor(ms / 1000) % 60).padStart(2, "0")}`;
 
-const COUNTS = [undefined, "One head has turned", ...["Two", "Three", "Four", "Five", "Six", "Seven", "Eight"].map((n) => `${n} heads have turned`)];
+const COUNTS = [undefined, "One head reads backwards", ...["Two", "Three", "Four", "Five", "Six", "Seven", "Eight"].map((n) => `${n} heads read backwards`)];
 const heads = new Map(); // story's run, page and run to the head that the visitor chose there
 const guesses = new Map(); // run and beat to the guessed column; kept when Streamlit mounts the page again
 
@@ -461,7 +461,7 @@ export class Story {
   writeNotes() {
     const next = this.data.beats[this.at + 1];
     this.notes ??= element("div", { className: "notes" });
-    this.notes.replaceChildren(element("p", { textContent: this.beat.notes }), element("p", { className: "after", textContent: next ? `Next: ${next.says}` : "This is the last beat." }));
+    this.notes.replaceChildren(element("p", { textContent: this.beat.notes }), element("p", { className: "after", textContent: next ? `Next: ${next.says}` : "This is the last slide." }));
     this.panel.append(this.notes);
   }
 

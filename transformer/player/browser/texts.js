@@ -4,9 +4,9 @@ import { nearest } from "./chunks.js";
 import { counted } from "./control.js";
 
 const PASSES = {
-  "teacher-forced": (token) => `✗ marks a row that would write the wrong ${token}, and which. Maps are measured with `
-    + "the right answer as input; the outputs are what the model writes by itself.",
-  "free-running": () => "Nobody here knows the right answer: the maps run over what the model wrote by itself.",
+  "teacher-forced": (token) => `✗ marks a row that would write the wrong ${token}, and which. For the maps, the model is given `
+    + `the right ${token}s so far (teacher-forced); the outputs are what it writes on its own (free-running).`,
+  "free-running": () => "Nobody here knows the right answer: the maps run over what the model wrote on its own (free-running).",
   "its inputs": () => "Maps are of the inputs that were given to Watch, in eval mode.",
   "": (token) => `✗ marks a row that would write the wrong ${token}, and which. Maps and outputs are of the same pass.`,
 };
@@ -28,36 +28,32 @@ export class Texts {
 
   // Texts that need no index yet.
   early(now) {
-    this.set(".st-key-run_status p", now.status.replace("{step}", counted(now.step)));
-    this.set(".st-key-moment p", withLinks(now.headline[0]));
+    this.set(".st-key-run_status p", now.status);
+    this.set(".st-key-moment p", withLinks(now.headline));
   }
 
   // Write the header of the player. over: a sentence that replaces the usual one; head: the large head.
-  header({ index, now, segment, step, live, over, head }) {
-    if (now) {
-      const runs = live && now.state === "training" ? step : now.step;
-      this.set(".st-key-run_status p", now.status.replace("{step}", counted(runs)));
-    }
-    const said = over ?? (live && now ? headline(now, segment, step) : lookingBack(index, segment, step));
+  header({ index, now, segment, step, live, over, greets, head }) {
+    const measured = segment.measured === step ? "" : `scores measured at ${counted(segment.measured)}`;
+    this.set(".st-key-run_status p", [now?.status, measured].filter(Boolean).join(" · "));
+    const said = over ?? (live && now ? greets ?? (now.waits || now.headline) : lookingBack(index, segment, step));
     this.set(".st-key-moment p", withLinks(said, head));
     const place = nearest(index.steps, step);
     const loss = index.steps[place] === step ? index.losses[place] : null;
     const known = loss ?? (now?.at === step ? now.loss : null);
-    this.set(".loss", `loss${now && step !== now.step && !live ? ` at step ${counted(step)}` : ""} <b>${known === null ? "–" : known.toFixed(3)}</b>`);
+    this.set(".loss", `loss <b>${known === null ? "–" : known.toFixed(3)}</b>`);
     this.set(".counter b", counted(step));
+    this.set(".counter small", now && !index.own && step !== now.planned ? `step of ${counted(now.planned)}` : "step");
     this.set(".st-key-words_right", index.texts[segment.right]);
   }
 
-  // Write the texts around the maps. sentence: the newest about a head, which may be another than the large head.
-  around({ index, at, segment, step, live, maps, sentence, head }) {
+  // Write the texts around the maps.
+  around({ index, at, segment, step, maps }) {
     this.choices(index, at);
     const notes = [segment.taken && `At this step: ${segment.taken}`];
     if (!maps) notes.unshift(`“${escaped(at.word)}” has no map of step ${counted(step)}.`);
     this.set(".note", notes.filter(Boolean).join(" · "));
     this.outputs(index, at, segment, step);
-    const told = sentence?.text && (live || sentence.step === step) && String(sentence.look) === String([at.word, ...head]);
-    const of = told && sentence.step !== step ? ` (step ${counted(sentence.step)})` : "";
-    this.set(".st-key-narrator p", told ? sentence.text + of : "");
     const look = maps?.look;
     this.set(".reading", `${index.kinds[at.kind].reading} ${look ? PASSES[look.fed](index.token) : ""}`
       + (look?.over != null ? ` Here that is what it wrote at step ${counted(look.over)}.` : ""));
@@ -68,8 +64,8 @@ export class Texts {
     if (index.own) return; // of an own model only the attention is known
     const words = Object.keys(segment.outputs).sort((a, b) => (b === at.word) - (a === at.word));
     const rows = words.map((word) => `<tbody class="${word === at.word ? "chosen" : ""}">${index.texts[segment.outputs[word]]}</tbody>`);
-    const when = segment.written === step ? "" : ` at step ${counted(segment.written)}`;
-    this.set(".st-key-live_outputs", `<small>Written by the model alone${when}:</small><table class="hl-outputs">`
+    const when = segment.written === segment.measured ? "" : `, at ${counted(segment.written)}`;
+    this.set(".st-key-live_outputs", `<small>What the model writes on its own${when}:</small><table class="hl-outputs">`
       + `${rows.join("")}</table>${index.texts[segment.lengths]}`);
     this.find(".st-key-live_outputs table").dataset.step = step;
     this.set(".st-key-samples", index.texts[segment.samples]);
@@ -86,8 +82,10 @@ export class Texts {
     const kinds = Object.entries(index.kinds).map(([kind, { name }]) => [kind, name]);
     this.buttons(".st-key-kind", kinds, at.kind, (kind) => this.choose({ kind }));
     this.find(".st-key-kind").hidden = kinds.length < 2;
+    this.set(".looks", index.kinds[at.kind].looks);
     const gold = Object.values(index.looks).some(({ kinds: all }) => Object.values(all).some((one) => one.gold.length));
     this.find(".st-key-outline").hidden = !gold;
+    this.find(".st-key-outline").lastChild.textContent = ` Mark the ${index.token}s to write`;
   }
 
   buttons(selector, entries, chosen, choose) {
@@ -101,19 +99,9 @@ export class Texts {
   }
 }
 
-// The headline of the current state of the run.
-function headline(now, segment, step) {
-  return now.waits || now.headline[step === segment.from ? 0 : 1];
-}
-
-// The text of a past step: what it shows, its moments, and the next moment.
+// The text of a past step: what it shows, and its moments.
 function lookingBack(index, segment, step) {
-  const here = index.moments.filter((moment) => moment.step === step).map((moment) => `★ ${moment.said}.`);
-  const next = index.moments.find((moment) => moment.step > step);
-  return [
-    segment.said[step === segment.from ? 0 : 1], ...here,
-    next ? `Next moment, step ${counted(next.step)}: ${next.said}.` : "",
-  ].join(" ");
+  return [segment.said, ...index.moments.filter((moment) => moment.step === step).map((moment) => `★ ${moment.said}.`)].join(" ");
 }
 
 export function escaped(text) {
