@@ -22,7 +22,7 @@ from transformer.errors import InputError
 from transformer.recording.view import FAILED, RunView
 
 TABS = {
-    "Spell": ":material/spellcheck: Spell: letter by letter",
+    "Spell": ":material/spellcheck: Spell: one by one",
     "Break": ":material/content_cut: Break: switch heads off",
     "Beams": ":material/account_tree: Beams: beam search",
     "Measure": ":material/straighten: Measure: scores of heads",

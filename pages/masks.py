@@ -54,7 +54,7 @@ races = beside(run)
 controls(run, seen, {}, config, buttons_row(), start=races, key="race_start" if races else "run_start")
 with st.sidebar:
     st.caption(
-        "All words of a batch are padded with [PAD] to the length of the longest one. Point at a cell of "
+        "All examples of a batch are padded with [PAD] to the length of the longest one. Point at a cell of "
         "the mask to see which mask blocks it."
     )
     word = word_choice(run)
@@ -85,7 +85,7 @@ def live(view: RunView) -> None:
     with sentence:
         st.html(f"<div>{said}</div>")
     with two:
-        st.html(two_losses(frame))
+        st.html(two_losses(frame, view.config.train.task))
     with curves:
         live_figure(
             run_curves(view, None if selection.step() is None or frame is None else frame.step),
@@ -94,7 +94,7 @@ def live(view: RunView) -> None:
             file_name=f"headlight-masks-seed{view.config.seed}",
         )
     with written:
-        st.caption("The batch, padded to its longest word:")
+        st.caption("The batch, padded to its longest example:")
         st.html(batch_table(run, word))
         st.caption("What the model writes on its own:")
         if frame is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
 import streamlit as st
 
@@ -86,8 +87,10 @@ with st.sidebar:
     for why in left_out:
         st.warning(plain(why))
     if story.kind != TOUR:
-        st.caption("Viewers follow with this link:")
-        st.code(link({"story": name, "run": id_}), language=None, wrap_lines=True)
+        address = link({"story": name, "run": id_})
+        local = urlsplit(address).hostname in ("127.0.0.1", "localhost", "::1")
+        st.caption(f"Viewers follow with this link{', once the server is open to them' * local}:")
+        st.code(address, language=None, wrap_lines=True)
 with buttons_row():
     if tells and story.kind == TOUR and anchor.view.state == IDLE:
         st.button(

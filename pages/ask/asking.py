@@ -108,7 +108,7 @@ def kind_choice(run: Watched) -> str:
     # Assign the value: on the first run of another page, the new widget does not find the old widget's value.
     shown = selection.kind(run.view)
     session.kind = shown
-    st.segmented_control(
+    st.pills(
         "Attention",
         list(run.view.kinds),
         key="kind",

@@ -97,7 +97,7 @@ def measure_tab(run: Watched, word: str) -> Draw:
                 hide_index=True,
                 column_config={
                     name: st.column_config.ProgressColumn(
-                        SCORES[name], min_value=0.0, max_value=1.0, format="%.2f"
+                        SCORES[name], min_value=0.0, max_value=1.0, format="percent"
                     )
                     for name in names
                 },

@@ -79,7 +79,7 @@ class ShownMap:
             wrong = wrong_predictions(axes, reading.to_write(answer.expected), reading.predicted)
         # If the right answer is not known, `forced` and `free` are the same free-running pass.
         fed = INPUTS["free" if reading is answer.free else "forced"]
-        asked = f"“{escaped(shortened(answer.question.text))}” · step {answer.step:,}"
+        asked = f"“{escaped(shortened(answer.question.text, 16))}” · step {answer.step:,}"
         return large_map(
             self.weights,
             labels(answer, reading, self.site),

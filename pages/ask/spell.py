@@ -45,7 +45,7 @@ def spell_tab(run: Watched, word: str) -> Draw:
         st.session_state["spelled"], st.session_state["spell_row"] = (run.id, word), 0
     with st.sidebar:
         kind = kind_choice(run)
-        pool = st.segmented_control(
+        pool = st.pills(
             "Heads",
             list(POOLS),
             key="explore_pool",
@@ -60,7 +60,7 @@ def spell_tab(run: Watched, word: str) -> Draw:
         fed = (
             None
             if at_once
-            else st.segmented_control(
+            else st.pills(
                 "The model writes",
                 list(INPUTS),
                 key="explore_input",

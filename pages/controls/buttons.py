@@ -74,9 +74,9 @@ def controls(
         _menu(run, view, own)
         first = state == IDLE and usable and not edited
         if own and (state in (TRAINING, PAUSED) or first):
-            _button("Step", "run_step", "skip_next", "N", () if first else runs)
+            _button("Step", "run_step", "N", () if first else runs)
         if active:
-            _button("Stop", "run_stop", "stop", "X", runs)
+            _button("Stop", "run_stop", "X", runs)
         if own and state in ENDED and state != FAILED:
             more = st.session_state.get("continue_steps", MORE_STEPS)
             to = f" to {view.step + more:,}" if isinstance(more, int) else ""
@@ -128,14 +128,12 @@ def _continuing(runs: Sequence[Watched], state: str, *, primary: bool) -> None:
     )
 
 
-def _button(label: str, key: str, icon: str, shortcut: str, runs: Sequence[Watched]) -> None:
+def _button(label: str, key: str, shortcut: str, runs: Sequence[Watched]) -> None:
     """Draw a small button that commands runs or, without runs, asks the page to start one."""
     st.button(
-        label,  # for screen readers
+        label,
         key=key,
-        icon=f":material/{icon}:",
         shortcut=shortcut,
-        help=label,
         on_click=send_command if runs else request,
         args=(label.lower(), *runs),
     )
@@ -150,7 +148,7 @@ def _pace(runs: Sequence[Watched], view: RunView) -> float | None:
         list(PACE_NAMES),
         key="pace",
         bind="query-params",
-        width=150,
+        width=146,
         label_visibility="collapsed",
         on_change=None if view.state == IDLE else send_command,
         args=("pace", *runs),
@@ -181,7 +179,7 @@ def _changed_settings(run: Watched, state: str, changes: dict[str, tuple[Any, An
 
 def _menu(run: Watched, view: RunView, own: bool) -> None:
     """Draw the controls that are needed less often: steps at a time, continuing an ended run, the keys."""
-    with st.popover("", icon=":material/more_horiz:", help="More", key="run_menu"):
+    with st.popover("Options", key="run_menu"):
         if own and view.state not in ENDED:
             st.number_input(
                 "Steps at a time",

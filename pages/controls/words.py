@@ -25,7 +25,7 @@ def draw_word_box(run: Watched) -> None:
         if not ownership.owns(run):
             return
         st.text_input(
-            "Your own word",
+            "Your own word" if run.task.corpus.same_length else "Your own sentence",
             key="own_word",
             placeholder="your word…" if run.task.corpus.same_length else "a sentence…",
             on_change=_typed,
@@ -41,6 +41,7 @@ def draw_word_box(run: Watched) -> None:
             disabled=len(run.questions) < 2,
             help="Remove the word on the screen.",
         )
+    with st.sidebar:
         _problem()
 
 

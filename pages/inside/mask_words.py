@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import html
 
+from transformer.insight.names import examples_of, parts_of
 from transformer.interventions import PAD
 from transformer.recording.frame import Frame
 from transformer.recording.view import RunView
 from transformer.runs.watched import Watched
 
 
-def two_losses(frame: Frame | None) -> str:
-    """The loss of test words, teacher-forced and free-running."""
+def two_losses(frame: Frame | None, task: str) -> str:
+    """The loss of test examples, teacher-forced and free-running."""
     losses = {
-        "given the right letters so far": frame.evaluation.loss if frame else None,
+        f"given the right {parts_of(task)} so far": frame.evaluation.loss if frame else None,
         "on its own": frame.evaluation.free_loss if frame else None,
     }
     shown = (
@@ -21,7 +22,9 @@ def two_losses(frame: Frame | None) -> str:
         for name, loss in losses.items()
     )
     at = "" if frame is None else f", measured at {frame.evaluation.step:,}"
-    return f"<div class='hl-losses'><small>Loss of test words{at}:</small>{''.join(shown)}</div>"
+    return (
+        f"<div class='hl-losses'><small>Loss of test {examples_of(task)}{at}:</small>{''.join(shown)}</div>"
+    )
 
 
 def with_masks(view: RunView) -> str:

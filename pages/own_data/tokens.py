@@ -76,6 +76,7 @@ def _row(side: str, text: str, writing: Writing, tokenizer: TextTokenizer) -> No
         cells.append(f'<span class="{kind}"><b>{html.escape(name)}</b><small>{below}</small></span>')
     n = len(ids) - 2
     counted = f"{n} token{'' if n == 1 else 's'}" + (f", **{n_unknown} unknown**" if n_unknown else "")
+    counted += ", between [SOS] and [EOS]"
     st.markdown(f"{side}: {counted}")
     st.html(f'<div class="hl-chips">{"".join(cells)}</div>')
 

@@ -148,7 +148,7 @@ def _label(view: RunFacts, differs: str) -> str:
     )  # the preset of a task has the task's name
     what = plain(view.own.name) if view.own else ", ".join([*named, ABOUT[task].name])
     name = f"**{plain(view.name)}**" if view.name else what
-    return f"{STATE_SIGNS[view.state]} {name} · {plain(differs)} · {now}"
+    return f"{STATE_SIGNS[view.state]} {' · '.join(filter(None, (name, plain(differs), now)))}"
 
 
 def _show(id_: str) -> None:

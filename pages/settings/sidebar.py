@@ -80,12 +80,12 @@ def _all_settings() -> str:
     """The title of the folded settings, with the number of those that differ from the preset."""
     begun = values_of(default_settings())
     n = sum(differs(key, begun[key]) for key in SETTING_OF_WIDGET)
-    return "All settings" if not n else f"All settings: **{n} changed**"
+    return "All settings" if not n else f"All settings: **{n} set by you**"
 
 
 def _layers_and_heads(form: Form) -> None:
     """Draw layers, heads and width; a number of layers is disabled where the topology lacks that stack."""
-    st.caption("The encoder reads, the decoder writes. In each layer, heads look at the letters.")
+    st.caption("The encoder reads, the decoder writes. In each layer, heads decide what to look at.")
     topology = st.session_state.get("topology")
     left, right = st.columns(2, gap="small")
     form.number(

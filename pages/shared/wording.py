@@ -75,7 +75,8 @@ def distinguishing_labels(configs: Sequence[RunConfig]) -> list[str]:
         return format_value(name, change[name][1] if name in change else first[name])
 
     return [
-        ", ".join(f"{SETTING_NAMES[name]} {value(change, name)}" for name in named) or f"seed {config.seed}"
+        ", ".join(f"{SETTING_NAMES[name]} {value(change, name)}" for name in named)
+        or (f"seed {config.seed}" if len(configs) > 1 else "")
         for config, change in zip(configs, changes, strict=True)
     ]
 

@@ -16,7 +16,7 @@ from transformer.insight.names import head_name
 from transformer.runs.demo import OF_STORIES, recording
 from transformer.stories.story import Beat, Story
 
-SIZE = 280, 640
+SIZE = 400, 640
 """Height and width of a picture in pixels."""
 
 

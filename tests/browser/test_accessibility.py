@@ -106,14 +106,9 @@ def test_the_keyboard_reaches_every_head_and_the_label_of_the_map_names_its_stro
         maps.press(key)
         expect(large).to_have_attribute("aria-label", pattern(head))
     weights = watch.plot("live_map", "weights()")
-    row, column = max(
-        ((i, j) for i, cells in enumerate(weights) for j in range(len(cells))),
-        key=lambda at: weights[at[0]][at[1]],
-    )
+    share = max(map(max, weights[:-1]))  # the last row writes no letter
     said = large.get_attribute("aria-label")
-    assert f"row {row + 1} (" in said
-    assert f"column {column + 1} (" in said
-    assert said.endswith(f"{round(100 * weights[row][column])}%")
+    assert said.endswith(f": {share:.0%}." if share >= 0.3 else f"It looks everywhere: {share:.0%} at most.")
 
 
 def focus_by_tab(watch, key, most=60):
@@ -168,7 +163,7 @@ def test_a_cell_on_the_break_tab_is_reached_and_blocked_by_keyboard(watch):
 
 
 def pattern(head):
-    return re.compile(rf"^decoder 1 · head {head}, step 0: strongest cell, row ")
+    return re.compile(rf"^decoder 1 · head {head}, step 0: (It looks everywhere|To write)")
 
 
 def test_axe_finds_no_violation_in_the_list_of_stories_and_in_a_story(watch):

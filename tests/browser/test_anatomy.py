@@ -156,16 +156,15 @@ def test_the_title_of_the_large_map_opens_its_head_and_the_tabs_open_the_other_h
     assert abs(weights[0] - weights[1]) > 2e-3
 
 
-def test_the_small_map_of_the_model_chooses_another_attention_on_watch_and_on_ask(watch):
+def test_the_small_map_of_the_model_chooses_another_attention_on_ask(watch):
     watch.open("/?word=cat")
-    for page, key, layer in (("Watch", "live_map", 1), ("Ask", "explore_map_figure", 0)):
-        watch.page.get_by_role("link", name=page, exact=True).click()
-        watch.drawn(key)
-        here = watch.page.locator(f".st-key-model_map button[data-site='encoder.{layer}']")
-        here.click()
-        expect(here).to_have_attribute("aria-pressed", "true")
-        head = f"encoder {layer + 1} · head"
-        watch.until(lambda: head in watch.plot(key, "gd.layout?.title.text ?? title()"), what="its map")  # noqa: B023
+    watch.page.get_by_role("link", name="Ask", exact=True).click()
+    watch.drawn("explore_map_figure")
+    here = watch.page.locator(".st-key-model_map button[data-site='encoder.1']")
+    here.click()
+    expect(here).to_have_attribute("aria-pressed", "true")
+    title = "gd.layout.title.text"
+    watch.until(lambda: "encoder 2 · head" in watch.plot("explore_map_figure", title), what="its map")
 
 
 def test_this_step_shows_the_changes_in_every_box_and_the_batch_of_the_step(watch, run):

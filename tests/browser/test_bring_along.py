@@ -40,15 +40,18 @@ def app(tmp_path_factory):
     server.wait(60)
 
 
-def test_a_first_visit_plays_the_recording_once_from_the_untrained_model(first_visit):
+def test_a_first_visit_shows_what_was_learned_and_then_plays_the_recording_once(first_visit):
     watch = first_visit
     watch.page.add_init_script(FILM)
     watch.open(RECORDED)
-    expect(watch.page.locator(".st-key-moment")).to_contain_text("A recording")
+    moment = watch.page.locator(".st-key-moment")
+    expect(moment).to_contain_text("Watch a small Transformer learn")
     watch.page.locator(".st-key-time_speed select").select_option("20/s")
+    watch.until(lambda: watch.number("live_map", "step") < LAST, what="the film")
+    expect(moment).not_to_contain_text("Watch a small Transformer learn")
     watch.until(lambda: watch.stands_at(LAST), what="the end of the film")
-    film = watch.page.evaluate("window.film")
-    assert film[0] == 0
+    learned, *film = watch.page.evaluate("window.film")
+    assert (learned, film[0]) == (LAST, 0)
     assert film == sorted(set(film))
     assert len(film) > LAST / 3  # even on a busy machine
     expect(watch.page.locator(".st-key-time_badge")).to_have_text("last step")

@@ -198,7 +198,13 @@ def _spec(planned: int, highest_loss: float, run_id: str, called: tuple[str, str
         _curve(f"previous run: {examples} right", "y2", colors.GHOST, 1.5, dash="dot"),
         _curve("training", "y", colors.TRAIN, 1.5, legend="training"),
         _curve(f"test {examples} right", "y2", colors.HELD_OUT, 3) | marked,
-        _curve(f"test {examples}, given the right {parts} so far", "y", colors.HELD_OUT, 3, legend="test")
+        _curve(
+            f"test {examples}, given the right {parts} so far",
+            "y",
+            colors.HELD_OUT,
+            3,
+            legend=f"test (right {parts} given)",
+        )
         | marked,
         _curve(f"{parts} right (training)", "y2", colors.TRAIN, 1.5),
         _curve(
@@ -207,7 +213,7 @@ def _spec(planned: int, highest_loss: float, run_id: str, called: tuple[str, str
             colors.FREE,
             2,
             dash="dash",
-            legend="unaided",
+            legend="test (on its own)",
         ),
     ]
     # The legend of the lower panel, which tells two shares apart: of single parts, and of whole examples.

@@ -103,7 +103,11 @@ def _large_spec(axes: MapAxes, lit_row: int | None, taken: tuple[tuple[int, int]
         "margin": {"l": beside, "r": right, "t": TOP_MARGIN, "b": under + TITLES},
         "xaxis": columns | {"title": axis_title(f"looks at: {axes.column_title}", standoff=4, size=12)},
         "yaxis": rows
-        | {"range": [n_rows - 0.5, -0.5], "title": axis_title(axes.row_title, standoff=4, size=12)},
+        | {
+            "ticklabelstandoff": 6,
+            "range": [n_rows - 0.5, -0.5],
+            "title": axis_title(axes.row_title, standoff=4, size=12),
+        },
         # Wrong tokens have their own space: the map does not move when they appear or disappear.
         "yaxis2": BARE
         | {

@@ -103,7 +103,7 @@ def _spec(names: tuple[str, ...], score_name: str, planned: int, highest_loss: f
         curve(
             name,
             {"color": colors.GHOST, "width": 1},
-            f"step %{{x:,}} · {name}: %{{y:.2f}}<extra></extra>",
+            f"step %{{x:,}} · {name}: %{{y:.0%}}<extra></extra>",
             opacity=0.6,
         )
         for name in names
@@ -123,13 +123,14 @@ def _spec(names: tuple[str, ...], score_name: str, planned: int, highest_loss: f
         "hoverdistance": 40,
         "showlegend": False,
         "xaxis": step_axis(planned),
-        "yaxis": AXIS | {"range": [-0.04, 1.04], "domain": [SPLIT[1], 1.0], "tickvals": [0, 0.5, 1]},
+        "yaxis": AXIS
+        | {"range": [-0.04, 1.04], "domain": [SPLIT[1], 1.0], "tickformat": ".0%", "tickvals": [0, 0.5, 1]},
         "yaxis2": AXIS | {"range": [0, highest_loss], "domain": [0.0, SPLIT[0]]},
         "annotations": [
             *ends,
             panel_name("training loss", SPLIT[0]),
             panel_name(score_name, 1.0, 0.0, "left bottom", size=14),
-            note(f"threshold {THRESHOLD:g}", 0.01, THRESHOLD, "left bottom", xref="paper"),
+            note(f"clear from {THRESHOLD:.0%}", 0.01, THRESHOLD, "left bottom", xref="paper"),
         ],
         "shapes": [MARKER, line((0, THRESHOLD), (1, THRESHOLD), dashed, xref="paper", layer="below")],
         "uirevision": run_id,

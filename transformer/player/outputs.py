@@ -62,10 +62,10 @@ def remark(tracked: RecordedWord) -> tuple[str, str]:
     if tracked.too_short:
         return "too short", "shorter than anything trained on"
     if tracked.held_out:
-        return "test word", "never trained on: held out by its hash"
+        return "never trained on", "a test word, held out by its hash"
     if tracked.drawn_at is not None:
         return "trained on", f"training drew it first at step {tracked.drawn_at:,}"
-    return "not trained on", "training has not drawn it up to here"
+    return "never trained on", "training has not drawn it up to here"
 
 
 def samples(frame: Frame) -> str:
@@ -95,7 +95,9 @@ def by_length(frame: Frame) -> str:
         said.insert(0, "<small>right, by length:</small>")
     if known.everyday is not None:
         right, asked = known.everyday
-        said.append(f"<span><small>everyday words right:</small> <b>{right:,}</b> of {asked:,}</span>")
+        said.append(
+            f"<span><small>everyday English words right:</small> <b>{right:,}</b> of {asked:,}</span>"
+        )
     if known.bleu is not None and known.chrf is not None:
         said.append(f"<span><small>BLEU</small> {known.bleu:.1f} <small>chrF</small> {known.chrf:.1f}</span>")
     return f"<div class='hl-lengths'>{' '.join(said)}</div>" if said else ""

@@ -17,6 +17,8 @@ from transformer.recording.view import ENDED, RunView
 
 SCORES = {**ROLES, "focus": "focus (highest weight of a row)", "entropy": "entropy (how even)"}
 """Each score to its name on the screen."""
+SHORT_AXIS = 400
+"""Least last step of the axis of curves, unless fewer steps are planned."""
 MOST_LINES = 48
 """Maximum number of heads drawn; if there are more, those with the highest newest scores are drawn."""
 
@@ -40,12 +42,22 @@ def run_curves(view: RunView, marker: int | None = None) -> Picture:
         return number_curves(steps, named, run_id=view.id, marker=marker)
     return curves(
         _series(view.metrics),
-        planned=max(1, view.step) if view.state in ENDED else view.planned,
+        planned=_end_of_axis(view),
         highest_loss=highest_loss(view.config.model.tgt_vocab_size, view.metrics.column("free_loss")),
         run_id=view.id,
         marker=marker,
         called=(parts_of(view.config.train.task), examples_of(view.config.train.task)),
     )
+
+
+def _end_of_axis(view: RunView) -> int:
+    """The last step of a curve's axis; that of a long run doubles, so that its curve can be seen."""
+    if view.state in ENDED:
+        return max(1, view.step)
+    end = SHORT_AXIS
+    while end < view.step:
+        end *= 2
+    return min(end, view.planned)
 
 
 def ghost_of(view: RunView) -> dict[str, Any]:
@@ -92,7 +104,7 @@ def score_picture(
         steps,
         losses,
         score_name=SCORES[score],
-        planned=view.planned,
+        planned=_end_of_axis(view),
         highest_loss=highest_loss(2, losses) if view.own else highest_loss(view.config.model.tgt_vocab_size),
         run_id=f"{view.id} {score}",
         marker=marker,

@@ -40,7 +40,7 @@ def status_line(view: RunView, place: tuple[int, int] | None = None) -> str:
     elif view.seconds and view.state != RECORDED:  # those of a recording are of another machine
         parts.append(f"{view.seconds:.1f} s of training")
     if view.every > 1:
-        parts.append(f"1 in {view.every:,} steps recorded")
+        parts.append(f"1 step in {view.every:,} recorded")
     return " · ".join(parts)
 
 
@@ -122,7 +122,7 @@ def _since(view: RunView, frame: Frame) -> str:
     if not steps or view.own is not None:  # a head of an own model may have taken a role instead
         return ""
     holds = frame.clearest_score >= THRESHOLD
-    return f" So it does since step {steps[0]:,}." if holds else f" It did so at step {steps[0]:,}."
+    return f" It has done so since step {steps[0]:,}." if holds else f" It did so at step {steps[0]:,}."
 
 
 def unlearned(word: str) -> str:
@@ -143,9 +143,10 @@ def looking_back(frame: Frame) -> str:
 def words_right(frame: Frame, task: str) -> str:
     """The number of right answers, in type large enough to be read from the back of a room."""
     things, known = examples_of(task), frame.evaluation
+    sampled = "" if known.live else " (a sample)"
     return (
         f"<div class='hl-right' title='{things} that training never uses, asked at step {known.step:,}'>"
-        f"<b>{known.right:,}</b> of {known.total:,}<small>test {things} right</small></div>"
+        f"<b>{known.right:,}</b> of {known.total:,}<small>test {things} right{sampled}</small></div>"
     )
 
 

@@ -221,7 +221,7 @@ class RecordedTraining:
         return f"{how}: {self._right(*(view.right or (0, 0)))} after {view.seconds:.1f} s."
 
     def _right(self, right: int, total: int) -> str:
-        return f"{right:,} of {total:,} held-out {examples_of(self._view.config.train.task)} right"
+        return f"{right:,} of {total:,} test {examples_of(self._view.config.train.task)} right"
 
 
 def unpack(saved: Saved) -> tuple[TrainState, RecordingState]:

@@ -134,7 +134,7 @@ export class Control {
     const follows = live || (state !== "training" && step === steps.at(-1)); // no step is later
     this.liveButton.ariaPressed = live;
     this.badge.className = `st-key-time_badge ${follows ? (state === "training" ? "live" : "newest") : "review"}`;
-    const newest = { training: "LIVE", idle: "untrained" }[state] ?? "last step";
+    const newest = { training: "LIVE", idle: "untrained", paused: "newest step", queued: "newest step" }[state] ?? "last step";
     this.badge.innerHTML = follows ? `${state === "training" ? "● " : ""}${newest}` : `looking back <small>go to ${newest}</small>`;
     this.liveButton.title = live ? "The screen follows the run." : `Follow the run again: it is ${state} at step ${counted(last)}.`;
     this.setMoments(moments);

@@ -1,9 +1,9 @@
 // Two runs as one recording: which steps of both are shown together, by steps or by seconds of training.
 
 import { upTo } from "./chunks.js";
+import { GOES_ON } from "./texts.js";
 
 export const SIDES = ["left", "right"];
-const ACTIVE = ["idle", "queued", "training", "paused"]; // states in which more steps may come
 
 // The steps of a run at which a word has maps, and the seconds of training until each.
 function timeline({ source, now }, word) {
@@ -45,7 +45,7 @@ export class Pair {
 
   // Whether a run can take more steps.
   goesOn({ now }) {
-    return now !== null && ACTIVE.includes(now.state);
+    return now !== null && GOES_ON.includes(now.state);
   }
 
   // The common index of both runs; null until both are loaded. Its steps are positions: the steps of the left

@@ -38,17 +38,17 @@ export function largeHead(index, kind, pinned, step) {
 export function largePicture({ index, maps, segment, step, kind, site, head, hidden }, { outline, fileName, run, when, before }) {
   const look = maps.look.kinds[kind], { colors } = index;
   const name = index.heads[site][head], role = segment.roles[site][head];
-  const callout = calloutOf(maps.weights(site, head), look, index.token, before);
+  const callout = calloutOf(maps.weights(site, head), look, before);
   const frames = outline ? look.gold.map(([row, column]) => [row, column, 1, 1, colors.outline, 2]) : [];
-  if (callout.cell) frames.push(...colors.callout.map((color, i) => [...callout.cell, 1, 1, color, 4 - 2 * i]));
+  if (callout.cell && !run) frames.push(...colors.callout.map((color, i) => [...callout.cell, 1, 1, color, 4 - 2 * i]));
   const table = tableOf(maps, site, head, look, { hidden, frames });
   return {
     tables: [table], scale: colors.weights, blocked: colors.blocked, legend: colors.legend,
     name: run ?? name, about: run ? [name, when, role].filter(Boolean).join(" · ") : `<span class="role">${role} · </span>${callout.text}`,
     details: [`“${maps.look.short}”`, `step ${counted(step)}`, ...(index.own ? [] : [`seed ${index.seed}`]), FED[maps.look.fed] ?? maps.look.fed],
     rows: look.rows, columns: look.columns, rowTitle: look.rowTitle, columnTitle: look.columnTitle, callout: callout.cell,
-    foot: run ? "" : "Brighter: a larger share of the row’s attention. Each row adds up to 100%.",
-    marks: look.writes || hidden !== undefined ? look.rows.map((_, i) => (i === hidden ? "<b>?</b>" : i in maps.wrong ? `<b>✗</b> ${short(maps.wrong[i])}` : "")) : undefined,
+    foot: run ? "" : FOOT + (look.writes ? ` ✗: what it would write, given the right ${index.token}s so far.` : ""),
+    marks: look.writes || hidden !== undefined ? look.rows.map((_, i) => (i === hidden ? "<b>?</b>" : i in maps.wrong ? `<b>✗</b> ${short(maps.wrong[i], index.token)}` : "")) : undefined,
     says: (_, row, column) => saysOf(look, colors, table, row, column),
     step,
     alternative: `${run ? `${run}, ` : ""}${name}, ${when ?? `step ${counted(step)}`}: ${callout.text}`,
@@ -58,7 +58,7 @@ export function largePicture({ index, maps, segment, step, kind, site, head, hid
 }
 
 // A wrong token; a long one stands alone, for want of room.
-const short = (token) => (token.length < 3 ? `<i>writes</i> ${token}` : token.length > MAX_WRONG_TOKEN_LETTERS && !token.includes("&") ? `${token.slice(0, MAX_WRONG_TOKEN_LETTERS - 1)}…` : token);
+const short = (token, noun) => (noun === "letter" && token.length < 3 ? `<i>writes</i> ${token}` : token.length > MAX_WRONG_TOKEN_LETTERS && !token.includes("&") ? `${token.slice(0, MAX_WRONG_TOKEN_LETTERS - 1)}…` : token);
 
 // The [row, column] of the highest weight; `rows`: whether a row counts.
 export function strongestCell(weights, rows = () => true) {
@@ -69,20 +69,22 @@ export function strongestCell(weights, rows = () => true) {
   return found ?? [0, 0];
 }
 
+const FOOT = "Brighter: more attention, in finer colours where it is little; rows add up to 100%. [SOS], [EOS]: start, end.";
 const special = (token) => token.length > 1 && token.startsWith("[");
 const quoted = (token) => (special(token) ? token : `“${token}”`);
 // Names of what a map is computed from, with the field's term.
 const FED = { "teacher-forced": "given the right letters so far (teacher-forced)", "free-running": "over its own output (free-running)" };
 
-// The strongest cell of a map in words: {text, cell}; no cell if attention is even. A row counts if it is of a letter, and
-// may look at more than one; without any, all rows count.
-function calloutOf(weights, { rows, to, columns }, token, before) {
-  const counts = (i) => !special(to.length ? to[i] || "[]" : rows[i]) && weights[i].filter((weight) => weight !== null).length > 1;
-  const some = rows.some((_, i) => counts(i));
-  let [row, column] = strongestCell(weights, (i) => counts(i) || !some);
-  const share = weights[row][column];
-  if (before && (counts(before[0]) || !some) && weights[before[0]]?.[before[1]] > STAYS * share) [row, column] = before;
-  if (share < EVERYWHERE) return { text: `It looks everywhere: no ${token} gets more than ${percent(share)}.` };
+// The strongest cell of a map in words: {text, cell}; no cell if attention is even. Rows of letters that may look at more
+// than one go first. before: the cell of the last callout, which stays while it is nearly the strongest.
+function calloutOf(weights, { rows, to, columns }, before) {
+  const many = (i) => weights[i].filter((weight) => weight !== null).length > 1;
+  const letter = (i) => many(i) && !special(to.length ? to[i] || "[]" : rows[i]);
+  const share = ([row, column]) => weights[row]?.[column] ?? 0;
+  const found = [letter, many, () => true].map((counts) => strongestCell(weights, counts));
+  const cell = found.find((one) => share(one) >= EVERYWHERE);
+  if (!cell) return { text: `It looks everywhere: ${percent(share(found[1]))} at most.` };
+  const [row, column] = before && letter(before[0]) && share(before) > STAYS * share(cell) ? before : cell;
   const who = to[row] ? `To write ${quoted(to[row])}, it looks` : `For ${quoted(rows[row])}, it looks`;
   return { text: `${who} at ${quoted(columns[column])}: ${percent(weights[row][column])}.`, cell: [row, column] };
 }

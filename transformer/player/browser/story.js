@@ -488,7 +488,7 @@ export class Story {
     // The focused element may have disappeared, such as the button Start.
     if (this.data.kind === "tour" && document.activeElement === document.body) this.panel.querySelector(".st-key-story_next button").focus({ preventScroll: true });
     const edge = this.root.getBoundingClientRect().left + 30; // further left is another part of the page
-    if (box) Object.assign(arrow.style, { left: `${Math.max(edge, box.left)}px`, top: `${box.top + box.height / 2}px` });
+    if (box) Object.assign(arrow.style, { left: `${Math.max(edge, box.left)}px`, top: `${box.top + (beat.points === "map" ? 0.7 : 0.5) * box.height}px` }); // below the name of the map’s axis
     this.write();
   }
 

@@ -3,6 +3,7 @@
 import { nearest } from "./chunks.js";
 import { counted } from "./control.js";
 
+export const GOES_ON = ["idle", "queued", "training", "paused"]; // states in which more steps may come
 const PASSES = {
   "teacher-forced": (token) => `✗ marks a row that would write the wrong ${token}, and which. For the maps, the model is given `
     + `the right ${token}s so far (teacher-forced); the outputs are what it writes on its own (free-running).`,
@@ -34,16 +35,19 @@ export class Texts {
 
   // Write the header of the player. over: a sentence that replaces the usual one; head: the large head.
   header({ index, now, segment, step, live, over, greets, head }) {
-    const measured = segment.measured === step ? "" : `scores measured at ${counted(segment.measured)}`;
-    this.set(".st-key-run_status p", [now?.status, measured].filter(Boolean).join(" · "));
+    const measured = segment.measured === step ? "" : `scores measured at step ${counted(segment.measured)}`;
+    const marks = index.moments.length ? "<span class='marks'><i class='tick'></i> on the timeline: something happened</span>" : "";
+    this.set(".st-key-run_status p", [now?.status, measured, marks].filter(Boolean).join(" · "));
     const said = over ?? (live && now ? greets ?? (now.waits || now.headline) : lookingBack(index, segment, step));
-    this.set(".st-key-moment p", withLinks(said, head));
+    // News of the run may come before those of the index: a newer headline waits for the scores beside it.
+    if (!live || !now || now.version <= index.version || !this.find(".st-key-moment p").said) this.set(".st-key-moment p", withLinks(said, head));
+    this.find(".st-key-moment p").title = this.find(".st-key-moment p").textContent;
     const place = nearest(index.steps, step);
     const loss = index.steps[place] === step ? index.losses[place] : null;
     const known = loss ?? (now?.at === step ? now.loss : null);
     this.set(".loss", `loss <b>${known === null ? "–" : known.toFixed(3)}</b>`);
     this.set(".counter b", counted(step));
-    this.set(".counter small", now && !index.own && step !== now.planned ? `step of ${counted(now.planned)}` : "step");
+    this.set(".counter small", now && !index.own && GOES_ON.includes(now.state) ? `training step of ${counted(now.planned)}` : "training step");
     this.set(".st-key-words_right", index.texts[segment.right]);
   }
 
@@ -64,8 +68,8 @@ export class Texts {
     if (index.own) return; // of an own model only the attention is known
     const words = Object.keys(segment.outputs).sort((a, b) => (b === at.word) - (a === at.word));
     const rows = words.map((word) => `<tbody class="${word === at.word ? "chosen" : ""}">${index.texts[segment.outputs[word]]}</tbody>`);
-    const when = segment.written === segment.measured ? "" : `, at ${counted(segment.written)}`;
-    this.set(".st-key-live_outputs", `<small>What the model writes on its own${when}:</small><table class="hl-outputs">`
+    const when = segment.written === step ? "" : ` at ${counted(segment.written)}`;
+    this.set(".st-key-live_outputs", `<small>What the model writes on its own${when} (dotted: wrong, ·: missing):</small><table class="hl-outputs">`
       + `${rows.join("")}</table>${index.texts[segment.lengths]}`);
     this.find(".st-key-live_outputs table").dataset.step = step;
     this.set(".st-key-samples", index.texts[segment.samples]);
@@ -85,7 +89,7 @@ export class Texts {
     this.set(".looks", index.kinds[at.kind].looks);
     const gold = Object.values(index.looks).some(({ kinds: all }) => Object.values(all).some((one) => one.gold.length));
     this.find(".st-key-outline").hidden = !gold;
-    this.find(".st-key-outline").lastChild.textContent = ` Mark the ${index.token}s to write`;
+    this.find(".st-key-outline").lastChild.textContent = " Show where it should look";
   }
 
   buttons(selector, entries, chosen, choose) {
