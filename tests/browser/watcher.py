@@ -163,7 +163,7 @@ class Watcher:
 
     @property
     def state(self) -> str:
-        """The state: one word of the status line, which also contains, for example, `0.1 s of training`."""
+        """The state: one word of the status line, which also contains, for example, `0.1 s of computing`."""
         return self.status.partition(" · ")[0].rpartition(" ")[2]
 
     def until(self, condition: str | object, seconds: float = PATIENCE, what: str = "") -> float:

@@ -136,7 +136,7 @@ def test_the_heading_describes_the_run_without_its_secret_id(recorded):
     assert "1 + 2 layers × 3 heads · width 12" in facts
     assert f"{recorded.parameters:,} parameters · trained for 8 steps" in facts
     assert " · finished · 9 of 9 frames" in facts
-    assert f"All 8 steps are done: 0 of {HELD_OUT} held-out words right" in facts
+    assert f"All 8 steps are done: 0 of {HELD_OUT} test words right" in facts
 
 
 def test_the_page_holds_the_index_of_the_run_and_every_map_of_every_word(recorded):

@@ -101,7 +101,7 @@ def test_the_threshold_is_a_dashed_line_with_its_number():
     layout = drawn(picture()).layout
     (line,) = [shape for shape in layout.shapes if shape.line.dash == "dash"]
     assert line.y0 == line.y1 == 0.5
-    (label,) = [note for note in layout.annotations if note.text == "threshold 0.5"]
+    (label,) = [note for note in layout.annotations if note.text == "clear from 50%"]
     assert label.y == 0.5
 
 

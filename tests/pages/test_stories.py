@@ -142,18 +142,18 @@ def test_a_card_without_a_recording_has_no_picture_and_a_missing_field_no_line(v
 
 def test_a_picture_has_the_colours_of_the_maps_and_of_blocked_cells():
     image = pixels(np.array([[0.0, 1.0], [0.25, np.nan]]))
-    assert image.shape == (280, 640, 3)
+    assert image.shape == (400, 640, 3)
     for row, column, color in (
         (0, 0, "#440154"),
-        (139, 319, "#440154"),
+        (199, 319, "#440154"),
         (0, 320, "#fde725"),
-        (279, 639, "#8f959e"),
+        (399, 639, "#8f959e"),
     ):
         assert "#{:02x}{:02x}{:02x}".format(*image[row, column]) == color
     halfway = [
         round((a + b) / 2) for a, b in ((0x26, 0x1F), (0x82, 0x9E), (0x8E, 0x89))
     ]  # of Viridis, at √0.25
-    assert image[140, 0] == pytest.approx(halfway, abs=1)
+    assert image[200, 0] == pytest.approx(halfway, abs=1)
     assert len(np.unique(image.reshape(-1, 3), axis=0)) == 4
 
 

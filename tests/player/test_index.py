@@ -62,7 +62,7 @@ def test_a_word_is_shown_as_drawn_from_the_step_at_which_training_draws_it(recor
     view = replace(recorded, frames=frames)
     index = sent(Index(CONFIG).whole(view))
     assert tells_every_frame(view, index)
-    assert "<small>not trained on</small>" in segment_of(index, 32)["outputs"]["cat"]
+    assert "<small>never trained on</small>" in segment_of(index, 32)["outputs"]["cat"]
     assert "<small>trained on</small>" in segment_of(index, 34)["outputs"]["cat"]
 
 

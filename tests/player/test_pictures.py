@@ -15,7 +15,11 @@ from transformer.player.pictures import ghost_of, listed, run_curves, score_pict
 def test_the_curves_are_the_numbers_of_the_run_up_to_its_end(recorded):
     picture = run_curves(recorded)
     figure = picture.figure()
-    for name, column in (("training", "loss"), ("test", "held_out_loss"), ("unaided", "free_loss")):
+    for name, column in (
+        ("training", "loss"),
+        ("test (letters given)", "held_out_loss"),
+        ("test (on its own)", "free_loss"),
+    ):
         (trace,) = [trace for trace in figure["data"] if trace["name"] == name]
         known = recorded.metrics.column(column)
         measured = ~np.isnan(known)

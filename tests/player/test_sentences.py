@@ -58,7 +58,7 @@ def link(head, name, site=SITE):
         ),
         (
             {"state": "paused", "seconds": 12.34, "every": 4},
-            "❚❚ <b>paused</b> · 12.3 s of training · 1 in 4 steps recorded",
+            "❚❚ <b>paused</b> · 12.3 s of computing · 1 step in 4 recorded",
         ),
         ({"state": "recorded", "seconds": 12.34}, "▷ <b>recorded</b>"),
     ],
@@ -106,7 +106,7 @@ def test_the_headline_names_the_clearest_head_its_score_and_the_step_at_which_it
         f"<b>{link(1, 'Decoder layer 2, head 2')} reads the word backwards:</b> 83% of its attention is on "
         "the letter to write next."
     )
-    first = "So it does since step 120."
+    first = "It has done so since step 120."
     assert headline(turned, frame, "") == f"{said} {first}"
     ended = replace(turned, state="finished", reason="Goal reached & more.")
     assert headline(ended, frame, "").endswith(f"{first} Goal reached &amp; more.")
@@ -147,12 +147,12 @@ def test_words_right_are_shown_with_the_step_of_their_evaluation(untrained):
     said = words_right(
         replace(untrained, step=60, measurement=untrained.measurement, evaluation=known), "reverse"
     )
-    assert "<b>1</b> of 1,000<small>test words right</small>" in said
+    assert "<b>1</b> of 1,000<small>test words right (a sample)</small>" in said
     assert "title='words that training never uses, asked at step 50'" in said
     confirmed = replace(known, live=(31, 200), right=151)  # the live words are among the 1,000
     assert "<b>151</b> of 1,000" in words_right(replace(untrained, evaluation=confirmed), "reverse")
     said = words_right(replace(untrained, evaluation=known), "en-fr")
-    assert "<small>test sentences right</small>" in said
+    assert "<small>test sentences right (a sample)</small>" in said
     assert "title='sentences that" in said
 
 

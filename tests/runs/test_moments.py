@@ -30,9 +30,7 @@ def test_moments_of_a_short_real_run_have_frames_and_weights_at_exactly_their_st
     assert {"accuracy", "drop", "turned"} <= kinds, view.moments
     assert all_recorded(view)
     assert [moment.step for moment in view.moments] == sorted(moment.step for moment in view.moments)
-    reached = {
-        f"{100 * float(mark):g}% of the held-out words right": s for mark, s in view.first_step_at.items()
-    }
+    reached = {f"{100 * float(mark):g}% of the test words right": s for mark, s in view.first_step_at.items()}
     assert {text: step for step, text in moments_of(view, "accuracy")} == reached
     losses = view.metrics.column("loss")
     for moment in view.moments:

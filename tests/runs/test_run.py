@@ -41,7 +41,7 @@ def test_a_run_finishes_with_the_losses_of_the_bare_training_loop(tiny, make_run
     assert losses_of(run) == losses(tiny())
     assert run.view.metrics.table()["step"].tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
     assert np.isfinite(run.view.metrics.column("exact")).tolist() == [k in (4, 8) for k in range(1, 9)]
-    assert run.view.reason.startswith(f"All 8 steps are done: 0 of {HELD_OUT} held-out words ")
+    assert run.view.reason.startswith(f"All 8 steps are done: 0 of {HELD_OUT} test words ")
     assert steps(run)[0] == 0
     assert steps(run)[-1] == 8
     assert run.view.frame.loss == losses_of(run)[-1]
@@ -234,7 +234,7 @@ def test_a_run_can_be_continued_after_its_goal(tiny, make_run, at, every_right):
     run.start()
     at(run, "finished")
     assert run.view.goal_reached
-    assert run.view.reason.startswith(f"Goal reached at step 4: {HELD_OUT} of {HELD_OUT} held-out words ")
+    assert run.view.reason.startswith(f"Goal reached at step 4: {HELD_OUT} of {HELD_OUT} test words ")
     assert run.view.first_step_at == {"0.5": 4, "0.9": 4, "0.99": 4}
     run.continue_for(6, 0.01)
     at(run, "finished", 10)

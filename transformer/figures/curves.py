@@ -203,7 +203,7 @@ def _spec(planned: int, highest_loss: float, run_id: str, called: tuple[str, str
             "y",
             colors.HELD_OUT,
             3,
-            legend=f"test (right {parts} given)",
+            legend=f"test ({parts} given)",
         )
         | marked,
         _curve(f"{parts} right (training)", "y2", colors.TRAIN, 1.5),
@@ -235,7 +235,7 @@ def _spec(planned: int, highest_loss: float, run_id: str, called: tuple[str, str
             "tickvals": [0, 0.5, 1],
         },
         "annotations": [
-            panel_name("loss: lower is better", 1.0),
+            panel_name("loss: how wrong it is", 1.0),
             panel_name(shares, 0.5, 0.02, "left middle"),
         ],
         "shapes": [MARKER],

@@ -38,7 +38,7 @@ def status_line(view: RunView, place: tuple[int, int] | None = None) -> str:
         if view.seconds_left is not None and view.own is None:
             parts.append(f"at most {rounded(view.seconds_left)} left")
     elif view.seconds and view.state != RECORDED:  # those of a recording are of another machine
-        parts.append(f"{view.seconds:.1f} s of training")
+        parts.append(f"{view.seconds:.1f} s of computing")
     if view.every > 1:
         parts.append(f"1 step in {view.every:,} recorded")
     return " · ".join(parts)

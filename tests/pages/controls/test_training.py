@@ -22,7 +22,7 @@ def test_start_trains_the_model_on_the_screen_and_ends_as_finished(visit, traine
     assert visitor.run is draft
     assert visitor.at.query_params["run"] == draft.id
     assert visitor.progress == "finished at 3 of 3"
-    assert f"All 3 steps are done: 0 of {HELD_OUT} held-out words right after" in visitor.headline
+    assert f"All 3 steps are done: 0 of {HELD_OUT} test words right after" in visitor.headline
     assert losses(visitor) == trained_alone(draft.config, 3)
     assert visitor.news["newest"] == 3
 

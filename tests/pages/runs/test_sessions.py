@@ -112,7 +112,7 @@ def test_the_owner_can_name_a_run_in_the_list_for_every_visitor(visit):
         return visitor.at.button(key=f"show_{owner.run.id}").label
 
     owner.set("run_name", "my *first* run")
-    assert label(owner) == "✔ **my \\*first\\* run** · seed 1 · finished at 3 · 0 of 100 right"
+    assert label(owner) == "✔ **my \\*first\\* run** · finished at 3 · 0 of 100 right"
     guest = visit({"run": owner.run.id})
     assert label(guest) == label(owner)
     assert "run_name" not in guest.keys
@@ -121,7 +121,7 @@ def test_the_owner_can_name_a_run_in_the_list_for_every_visitor(visit):
     assert owner.run.view.name == "my *first* run"
     owner.set("run_name", "")
     assert owner.errors == []
-    assert label(owner) == "✔ Reverse words · seed 1 · finished at 3 · 0 of 100 right"
+    assert label(owner) == "✔ Reverse words · finished at 3 · 0 of 100 right"
 
 
 def test_the_list_shows_the_newest_first_and_a_click_brings_a_run_back_with_its_settings(visit):

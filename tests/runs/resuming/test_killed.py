@@ -46,6 +46,9 @@ print(len(steps))
 
 def train(*arguments):
     """Train by the command line, without output: under the test runner there may be nowhere to write it."""
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # a shell ignores it for what it runs in the background
     sys.stdout = sys.stderr = Path(os.devnull).open("w", encoding="utf-8")
     return main(["train", *map(str, arguments)])
 

@@ -8,7 +8,7 @@ import { MapView } from "./maps.js";
 import { Model } from "./model.js";
 import { largeHead, largePicture, neighbour, stripPicture, strongestCell } from "./pictures.js";
 import { StepBox } from "./stepbox.js";
-import { Texts } from "./texts.js";
+import { GOES_ON, Texts } from "./texts.js";
 
 const CALM = 500; // ms between two forward passes of a run that is followed, since each takes time from the training
 const RESTED = 250; // ms without a change after which the selection is sent
@@ -422,7 +422,7 @@ export class Player {
     const steps = newest > last ? [...index.steps, newest] : index.steps;
     this.control.show({
       steps, step, live, playing: this.playing, moments: index.moments, state: now?.state ?? "recorded",
-      planned: now?.planned ?? newest, last: now ? (now.state === "training" ? now.planned : now.step) : newest,
+      planned: now && GOES_ON.includes(now.state) ? now.planned : newest, last: now ? (now.state === "training" ? now.planned : now.step) : newest,
     });
     if (this.whole) this.texts.around(shown);
   }

@@ -36,11 +36,11 @@ export class Texts {
   // Write the header of the player. over: a sentence that replaces the usual one; head: the large head.
   header({ index, now, segment, step, live, over, greets, head }) {
     const measured = segment.measured === step ? "" : `scores measured at step ${counted(segment.measured)}`;
-    const marks = index.moments.length ? "<span class='marks'><i class='tick'></i> on the timeline: something happened</span>" : "";
+    const marks = index.moments.length ? "<span class='marks'><i class='tick'></i> on the timeline: a jump in learning</span>" : "";
     this.set(".st-key-run_status p", [now?.status, measured, marks].filter(Boolean).join(" · "));
-    const said = over ?? (live && now ? greets ?? (now.waits || now.headline) : lookingBack(index, segment, step));
-    // News of the run may come before those of the index: a newer headline waits for the scores beside it.
-    if (!live || !now || now.version <= index.version || !this.find(".st-key-moment p").said) this.set(".st-key-moment p", withLinks(said, head));
+    // The index may be behind the run: while it trains, the sentence is of the same scores as the titles of the maps.
+    const current = () => greets ?? (now.waits || (now.state === "training" ? segment.said : now.headline));
+    this.set(".st-key-moment p", withLinks(over ?? (live && now ? current() : lookingBack(index, segment, step)), head));
     this.find(".st-key-moment p").title = this.find(".st-key-moment p").textContent;
     const place = nearest(index.steps, step);
     const loss = index.steps[place] === step ? index.losses[place] : null;
