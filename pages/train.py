@@ -61,8 +61,8 @@ learned_alike = parent is not None and parent.config.train.task == seen.config.t
 before = REGISTRY.get(parent.id) if learned_alike else None
 
 GREETING = (
-    "<b>Watch a small model, a Transformer, learn to reverse words.</b> The map shows where one of its heads looks "
-    "while it writes: here it has learned. <b>Replay</b> shows how, <b>Start</b> trains your own."
+    "<b>Watch a small model, a Transformer, learn to reverse words.</b> The map shows where one of its heads "
+    "looks while it writes: here it has learned. <b>Replay</b> shows how, <b>Start</b> trains your own."
 )
 
 

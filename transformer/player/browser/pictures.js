@@ -78,7 +78,8 @@ const FED = { "teacher-forced": "given the right letters so far (teacher-forced)
 // The strongest cell of a map in words: {text, cell}; no cell if attention is even. Rows of letters that may look at more
 // than one go first. before: the cell of the last callout, which stays while it is nearly the strongest.
 function calloutOf(weights, { rows, to, columns }, before) {
-  const many = (i) => weights[i].filter((weight) => weight !== null).length > 1;
+  // The last callout may be of a longer word.
+  const many = (i) => i < weights.length && weights[i].filter((weight) => weight !== null).length > 1;
   const letter = (i) => many(i) && !special(to.length ? to[i] || "[]" : rows[i]);
   const share = ([row, column]) => weights[row]?.[column] ?? 0;
   const found = [letter, many, () => true].map((counts) => strongestCell(weights, counts));
