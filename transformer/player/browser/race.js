@@ -137,7 +137,7 @@ export class Race extends Player {
     const code = (i, j) => (numbers[i][j] === null ? (base.causal && j > i ? FUTURE : BY_HAND) : 0);
     this.difference.show({
       tables: [{ row: 0, column: 0, high: numbers.length, wide: numbers[0].length, code, value: (i, j) => (1 + numbers[i][j]) / 2 }],
-      numbers, scale, blocked: colors.blocked, legend, columns: base.columns, step: shown[1].step, data: { most },
+      numbers, scale, blocked: colors.blocked, legend, columns: base.columns, step: Math.max(...shown.map(({ step }) => step)), data: { most },
       name: "right − left", about: [when, said].filter(Boolean).join(" · "), columnTitle: base.columnTitle,
       says: (_, i, j) => (code(i, j) ? `${base.rows[i]} may not look at ${base.columns[j]}` : `${base.rows[i]} · looks at ${base.columns[j]}<br><b>${percent(numbers[i][j])}</b>`),
       alternative: `Right minus left, ${heads[1]} minus ${heads[0]}: ${said}`,
