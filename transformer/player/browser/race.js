@@ -85,7 +85,7 @@ export class Race extends Player {
     if (this.chosen) return; // a newer choice is drawn first
     const shown = this.source.sides.map(({ source: { index } }, i) => {
       const own = `step ${counted(steps[i])}`;
-      const when = over[i] ? `ended at ${own}` : this.bySeconds ? `${SECONDS.format(seconds)} s, ${own}` : undefined; // otherwise, the step is beside the headline
+      const when = over[i] ? `ended at ${own}` : this.bySeconds ? `${SECONDS.format(seconds)} s, ${own}` : steps[i] === position ? undefined : own; // else the step beside the headline
       return { index, maps: maps[i], segment: upTo(index.segments, steps[i]), step: steps[i], ...this.headOf(index, steps[i]), when };
     });
     this.numbers(position, shown);
