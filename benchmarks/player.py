@@ -48,7 +48,7 @@ PRESS = """([name, selector, shows]) => new Promise((resolve, reject) => {
   const began = performance.now();
   document.querySelector(selector).click();
   const look = () => {
-    const text = `${host.picture.axes} ${host.picture.columns.join("")}`;
+    const text = `${host.picture.rowTitle} ${host.picture.columnTitle} ${host.picture.columns.join("")}`;
     if (text.includes(shows)) resolve(performance.now() - began);
     else if (performance.now() - began > 10000) reject(new Error(`no answer: ${shows}`));
     else requestAnimationFrame(look);
