@@ -38,13 +38,13 @@ from pages.settings.presets import DEFAULT_PRESET, PRESETS
 from transformer.axes import reading_sites
 from transformer.config import RunConfig
 from transformer.decoding.spelling import spell
+from transformer.evaluation import N_LIVE
 from transformer.insight.scores import clearest_head
 from transformer.recipes import RECIPES
 from transformer.recording.scorer import Scorer
 from transformer.recording.view import Publisher, untrained
 from transformer.runs.recorded_training import RecordedTraining
 from transformer.tasks import task_of
-from transformer.tasks.corpus import N_LIVE
 from transformer.training.loop import Report, train
 from transformer.training.state import TrainState
 

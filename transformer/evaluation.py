@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+N_LIVE = 200
+"""Number of held-out examples in every evaluation; a mark is confirmed on all that are held out."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from transformer.evaluation import N_LIVE
 from transformer.insight.moments import Moment
 from transformer.interventions import Interventions
 from transformer.player.sentences import (
@@ -147,12 +148,16 @@ def test_words_right_are_shown_with_the_step_of_their_evaluation(untrained):
     said = words_right(
         replace(untrained, step=60, measurement=untrained.measurement, evaluation=known), "reverse"
     )
-    assert "<b>1</b> of 1,000<small>test words right (a sample)</small>" in said
+    assert "<b>1</b> of 1,000<small>test words right</small>" in said
     assert "title='words that training never uses, asked at step 50'" in said
     confirmed = replace(known, live=(31, 200), right=151)  # the live words are among the 1,000
     assert "<b>151</b> of 1,000" in words_right(replace(untrained, evaluation=confirmed), "reverse")
+    few = replace(untrained, evaluation=replace(known, total=N_LIVE))  # as during the training
+    assert f"of {N_LIVE}<small>test words right (a sample)</small>" in words_right(few, "reverse")
+    every = replace(untrained, evaluation=replace(known, total=150))  # fewer are held out: all were asked
+    assert "of 150<small>test words right</small>" in words_right(every, "reverse")
     said = words_right(replace(untrained, evaluation=known), "en-fr")
-    assert "<small>test sentences right (a sample)</small>" in said
+    assert "<small>test sentences right</small>" in said
     assert "title='sentences that" in said
 
 

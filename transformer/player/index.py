@@ -197,7 +197,6 @@ class Index:
                     "step": one.step,
                     "text": one.text,
                     "said": moment_said(one),
-                    "head": None if one.site is None else [one.site, one.head],
                 }
                 for one in view.moments
             ],

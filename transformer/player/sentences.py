@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from transformer.axes import is_own
+from transformer.evaluation import N_LIVE
 from transformer.insight.moments import Moment
 from transformer.insight.names import AIMS, examples_of, full_head_name, head_name, without_prefix
 from transformer.insight.narrator import narrate, narrate_any
@@ -143,7 +144,7 @@ def looking_back(frame: Frame) -> str:
 def words_right(frame: Frame, task: str) -> str:
     """The number of right answers, in type large enough to be read from the back of a room."""
     things, known = examples_of(task), frame.evaluation
-    sampled = "" if known.live else " (a sample)"
+    sampled = " (a sample)" if known.live is None and known.total == N_LIVE else ""
     return (
         f"<div class='hl-right' title='{things} that training never uses, asked at step {known.step:,}'>"
         f"<b>{known.right:,}</b> of {known.total:,}<small>test {things} right{sampled}</small></div>"

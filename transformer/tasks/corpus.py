@@ -15,8 +15,6 @@ from transformer.tasks.writing import Writing
 
 N_HELD_OUT = 1000
 """Number of held-out examples, the same for every run of a task; fewer where no more are found."""
-N_LIVE = 200
-"""Number of held-out examples in every evaluation; a mark is confirmed on all `N_HELD_OUT`."""
 PATIENCE = 5000
 """Draws in a row without a new held-out example after which the search ends."""
 HELD_OUT_SEED = 20_171_206

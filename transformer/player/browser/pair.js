@@ -59,9 +59,9 @@ export class Pair {
     if (this.kept.known === known) return this.kept.index;
     const line = this.line();
     const common = left.words.filter((word) => right.words.includes(word));
-    const moments = this.sides.flatMap(({ source }, side) => source.index.moments.flatMap(({ step, text, said, head }) => {
+    const moments = this.sides.flatMap(({ source }, side) => source.index.moments.flatMap(({ step, text, said }) => {
       const at = line.find(({ steps }) => steps[side] >= step)?.at;
-      return at === undefined ? [] : [{ step: at, text: `${SIDES[side]}: ${text}`, said, head, side }];
+      return at === undefined ? [] : [{ step: at, text: `${SIDES[side]}: ${text}`, said }];
     }));
     const index = {
       words: common.length ? common : left.words, kinds: left.kinds, heads: left.heads, looks: left.looks, token: left.token,

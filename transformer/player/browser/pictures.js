@@ -38,7 +38,7 @@ export function largeHead(index, kind, pinned, step) {
 export function largePicture({ index, maps, segment, step, kind, site, head, hidden }, { outline, fileName, run, when, before }) {
   const look = maps.look.kinds[kind], { colors } = index;
   const name = index.heads[site][head], role = segment.roles[site][head];
-  const callout = calloutOf(maps.weights(site, head), look, before);
+  const callout = calloutOf(maps.weights(site, head), look, { before, hidden });
   const frames = outline ? look.gold.map(([row, column]) => [row, column, 1, 1, colors.outline, 2]) : [];
   if (callout.cell && !run) frames.push(...colors.callout.map((color, i) => [...callout.cell, 1, 1, color, 4 - 2 * i]));
   const table = tableOf(maps, site, head, look, { hidden, frames });
@@ -76,15 +76,19 @@ const quoted = (token) => (special(token) ? token : `“${token}”`);
 const FED = { "teacher-forced": "given the right letters so far (teacher-forced)", "free-running": "over its own output (free-running)" };
 
 // The strongest cell of a map in words: {text, cell}; no cell if attention is even. Rows of letters that may look at more
-// than one go first. before: the cell of the last callout, which stays while it is nearly the strongest.
-function calloutOf(weights, { rows, to, columns }, before) {
-  // The last callout may be of a longer word.
-  const many = (i) => i < weights.length && weights[i].filter((weight) => weight !== null).length > 1;
+// than one go first. before: the cell of the last callout, perhaps of a longer word, which stays while it is nearly the
+// strongest; hidden: a row that is to be guessed, and not told.
+function calloutOf(weights, { rows, to, columns }, { before, hidden }) {
+  const told = (i) => i < weights.length && i !== hidden;
+  const many = (i) => told(i) && weights[i].filter((weight) => weight !== null).length > 1;
   const letter = (i) => many(i) && !special(to.length ? to[i] || "[]" : rows[i]);
   const share = ([row, column]) => weights[row]?.[column] ?? 0;
-  const found = [letter, many, () => true].map((counts) => strongestCell(weights, counts));
-  const cell = found.find((one) => share(one) >= EVERYWHERE);
-  if (!cell) return { text: `It looks everywhere: ${percent(share(found[1]))} at most.` };
+  let cell;
+  for (const counts of [letter, many, told]) {
+    cell = strongestCell(weights, counts);
+    if (share(cell) >= EVERYWHERE) break;
+  }
+  if (share(cell) < EVERYWHERE) return { text: `It looks everywhere: ${percent(share(cell))} at most.` };
   const [row, column] = before && letter(before[0]) && share(before) > STAYS * share(cell) ? before : cell;
   const who = to[row] ? `To write ${quoted(to[row])}, it looks` : `For ${quoted(rows[row])}, it looks`;
   return { text: `${who} at ${quoted(columns[column])}: ${percent(weights[row][column])}.`, cell: [row, column] };

@@ -48,7 +48,6 @@ export class Player {
 
   // Make the drawings, or the picture of the model.
   build({ mass, picture, titled = true }) {
-    if (!this.whole) this.find("header").append(this.map);
     if (picture) {
       this.model = new Model(this.find(".st-key-model_picture"), {
         kept: (cell) => this.kept?.(cell), asks: () => this.draw(true),

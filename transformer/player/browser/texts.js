@@ -89,7 +89,6 @@ export class Texts {
     this.set(".looks", index.kinds[at.kind].looks);
     const gold = Object.values(index.looks).some(({ kinds: all }) => Object.values(all).some((one) => one.gold.length));
     this.find(".st-key-outline").hidden = !gold;
-    this.find(".st-key-outline").lastChild.textContent = " Show where it should look";
   }
 
   buttons(selector, entries, chosen, choose) {
