@@ -62,7 +62,7 @@ def train_button(*, disabled: bool) -> None:
         icon=":material/play_arrow:",
         disabled=disabled,
         on_click=_to_training,
-        help="Train on this examples with settings that fit them, and open Watch.",
+        help="Train on these examples with settings that fit them, and open Watch.",
     )
 
 

@@ -9,10 +9,15 @@ import streamlit as st
 from pages.stream.files import styles
 from transformer.figures import colors
 
-_LIGHT, _DARK = (st.get_option(f"theme.{kind}.backgroundColor") for kind in ("light", "dark"))
+
+def _of_theme(name: str) -> str:
+    """A colour of both themes as a value of CSS."""
+    return f"light-dark({st.get_option(f'theme.light.{name}')}, {st.get_option(f'theme.dark.{name}')})"
+
+
 _CSS = f"""<style>
 :root {{
-  --hl-paper: light-dark({_LIGHT}, {_DARK});
+  --hl-paper: {_of_theme("backgroundColor")}; --hl-accent: {_of_theme("primaryColor")};
   --hl-highlight: {colors.HIGHLIGHT}; --hl-padding: {colors.PADDING};
 }}
 {styles("look")}
