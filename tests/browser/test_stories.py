@@ -232,7 +232,7 @@ def test_the_tour_is_taken_by_keyboard_alone_and_restores_the_previous_screen(to
     does("[data-box]", "Enter")  # the previous key has moved the focus here
     go_on()
     go_on()
-    assert re.search(r"With the mask \d+ of 200 words are right. Without it \d of 200", told.said)
+    assert re.search(r"With the mask [\d,]+ of 1,000 words are right. Without it \d of 1,000", told.said)
     keys.press("Escape")
     told.until(lambda: "/stories" not in told.page.url)
     told.drawn("live_map")
