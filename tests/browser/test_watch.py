@@ -41,7 +41,12 @@ def test_start_can_be_pressed_as_soon_as_it_appears(first_visit):
 
 def test_one_press_trains_to_the_goal_and_full_screen_shows_the_anti_diagonal_head_in_large_type(watch):
     start(watch)
+    watch.until(lambda: watch.state == "training")
+    mark = watch.page.locator(".st-key-moments button").first
+    mark.focus()
+    named = mark.get_attribute("aria-label")
     watch.until(lambda: watch.state == "finished", 240, "the end of the default preset")
+    expect(watch.page.locator(":focus")).to_have_attribute("aria-label", named)  # though other moments came
     moment = watch.page.locator(".st-key-moment")
     expect(moment).to_contain_text("reads the word backwards")
     expect(moment).to_contain_text("Goal reached")

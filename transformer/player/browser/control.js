@@ -141,8 +141,10 @@ export class Control {
   }
 
   setMoments(moments) {
-    if (this.moments !== moments || this.marked !== this.max) {
-      Object.assign(this, { moments, marked: this.max });
+    const marked = JSON.stringify([this.max, moments]);
+    if (this.marked !== marked) {
+      const focused = this.marks.contains(document.activeElement) && document.activeElement.ariaLabel;
+      Object.assign(this, { moments, marked });
       this.marks.replaceChildren(...moments.map((moment) => {
         const mark = document.createElement("button");
         mark.type = "button";
@@ -154,6 +156,7 @@ export class Control {
         mark.onpointerleave = mark.onblur = () => this.name(null);
         return mark;
       }));
+      [...this.marks.children].find(({ ariaLabel }) => ariaLabel === focused)?.focus({ preventScroll: true }); // was lost with the old mark
     }
     this.name();
     const past = moments.findLastIndex((moment) => moment.step <= this.shown);
