@@ -61,7 +61,7 @@ learned_alike = parent is not None and parent.config.train.task == seen.config.t
 before = REGISTRY.get(parent.id) if learned_alike else None
 
 GREETING = (
-    "<b>Watch a small model, a Transformer, learn to reverse words.</b> The map shows where one of its heads "
+    "<b>Watch a small Transformer learn to reverse words.</b> The map shows where one of its heads "
     "looks while it writes: here it has learned. <b>Replay</b> shows how, <b>Start</b> trains your own."
 )
 
@@ -90,7 +90,7 @@ def watched() -> None:
         over=unlearned(word) if shown is run is not recording else None,
         mass=f"<b>{AIMS[run.task.aim].title}</b>, by head and step. Above the dashed line the pattern is "
         "clear.",
-        ghost=None if before is None or shown is not run else ghost_of(before.view),
+        ghost=None if before is None or shown is not run else ghost_of(before.view, run.view),
         greets=GREETING if shown is recording is not run else None,
         plays=shown is recording is not run and selection.step() is None,
         on_cell=look_at_cell,

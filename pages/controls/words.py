@@ -18,10 +18,7 @@ from transformer.runs.watched import Watched
 def draw_word_box(run: Watched) -> None:
     """Draw the box in which the owner of a run adds or removes a word, for all viewers of the run."""
     carry_out_word_requests(run)
-    with (
-        st.sidebar,
-        st.container(key="own_words", horizontal=True, vertical_alignment="bottom", gap="xsmall"),
-    ):
+    with st.sidebar, st.container(key="own_words", gap="xsmall"):
         if not ownership.owns(run):
             return
         st.text_input(
@@ -32,15 +29,16 @@ def draw_word_box(run: Watched) -> None:
             width="stretch",
             help=f"{input_help(run)} Press Enter.",
         )
-        st.button("", key="add_word", icon=":material/add:", on_click=_add, help="Add the word.")
-        st.button(
-            "",
-            key="drop_word",
-            icon=":material/remove:",
-            on_click=_drop,
-            disabled=len(run.questions) < 2,
-            help="Remove the word on the screen.",
-        )
+        with st.container(horizontal=True, gap="xsmall"):
+            st.button("Add", key="add_word", on_click=_add, width="stretch", help="Add the word.")
+            st.button(
+                "Remove",
+                key="drop_word",
+                on_click=_drop,
+                disabled=len(run.questions) < 2,
+                width="stretch",
+                help="Remove the word on the screen.",
+            )
     with st.sidebar:
         _problem()
 

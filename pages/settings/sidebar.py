@@ -85,7 +85,10 @@ def _all_settings() -> str:
 
 def _layers_and_heads(form: Form) -> None:
     """Draw layers, heads and width; a number of layers is disabled where the topology lacks that stack."""
-    st.caption("The encoder reads, the decoder writes. In each layer, heads decide what to look at.")
+    st.caption(
+        "A Transformer, the kind of model behind chatbots: the encoder reads, the decoder writes, and heads "
+        "decide what to look at. In each training step it sees examples and is corrected."
+    )
     topology = st.session_state.get("topology")
     left, right = st.columns(2, gap="small")
     form.number(

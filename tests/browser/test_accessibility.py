@@ -108,7 +108,9 @@ def test_the_keyboard_reaches_every_head_and_the_label_of_the_map_names_its_stro
     weights = watch.plot("live_map", "weights()")
     share = max(map(max, weights[:-1]))  # the last row writes no letter
     said = large.get_attribute("aria-label")
-    assert said.endswith(f": {share:.0%}." if share >= 0.3 else f"It looks everywhere: {share:.0%} at most.")
+    assert said.endswith(
+        f": {share:.0%}." if share >= 0.3 else f"It looks in many places: {share:.0%} at most."
+    )
 
 
 def focus_by_tab(watch, key, most=60):
@@ -163,7 +165,7 @@ def test_a_cell_on_the_break_tab_is_reached_and_blocked_by_keyboard(watch):
 
 
 def pattern(head):
-    return re.compile(rf"^decoder 1 · head {head}, step 0: (It looks everywhere|To write)")
+    return re.compile(rf"^decoder 1 · head {head}, step 0: (It looks in many places|To write)")
 
 
 def test_axe_finds_no_violation_in_the_list_of_stories_and_in_a_story(watch):

@@ -10,6 +10,7 @@ import pytest
 from transformer.interventions import Interventions
 from transformer.player.index import drawn
 from transformer.player.pictures import ghost_of, listed, run_curves, score_picture
+from transformer.recording.metrics import Metrics
 
 
 def test_the_curves_are_the_numbers_of_the_run_up_to_its_end(recorded):
@@ -17,7 +18,7 @@ def test_the_curves_are_the_numbers_of_the_run_up_to_its_end(recorded):
     figure = picture.figure()
     for name, column in (
         ("training", "loss"),
-        ("test (letters given)", "held_out_loss"),
+        ("test (right letters given)", "held_out_loss"),
         ("test (on its own)", "free_loss"),
     ):
         (trace,) = [trace for trace in figure["data"] if trace["name"] == name]
@@ -71,9 +72,25 @@ def test_a_gap_is_none_and_a_number_has_five_decimals():
 
 
 def test_the_ghost_of_a_run_is_its_curves_in_the_traces_of_the_previous_run(recorded):
-    ghost, own = ghost_of(recorded), drawn(run_curves(recorded))["arrays"]
+    ghost, own = (
+        ghost_of(recorded, replace(recorded, metrics=Metrics())),
+        drawn(run_curves(recorded))["arrays"],
+    )
     assert {name: ghost[name] for name in ("0.x", "0.y")} == {"0.x": own["2.x"], "0.y": own["2.y"]}
     assert set(ghost) == {"0.x", "0.y", "1.x", "1.y"}
+
+
+def test_a_run_whose_curve_lies_under_that_of_the_next_has_no_ghost(recorded):
+    after = replace(recorded, metrics=Metrics())
+    losses = recorded.metrics.columns("loss")[0]
+    for step, loss in enumerate(losses):
+        assert ghost_of(recorded, after) is not None  # longer than the next so far
+        after.metrics.append(step=step, seconds=step, loss=1.005 * loss)
+    assert ghost_of(recorded, after) is None
+    other = replace(recorded, metrics=Metrics())
+    for step, loss in enumerate(losses):
+        other.metrics.append(step=step, seconds=step, loss=1.02 * loss)
+    assert ghost_of(recorded, other) is not None
 
 
 @pytest.mark.parametrize(

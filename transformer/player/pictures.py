@@ -19,6 +19,8 @@ SCORES = {**ROLES, "focus": "focus (highest weight of a row)", "entropy": "entro
 """Each score to its name on the screen."""
 SHORT_AXIS = 400
 """Least last step of the axis of curves, unless fewer steps are planned."""
+COVERED = 0.01
+"""A curve that differs by less than this share lies under the curve drawn over it, and would not be seen."""
 MOST_LINES = 48
 """Maximum number of heads drawn; if there are more, those with the highest newest scores are drawn."""
 
@@ -60,8 +62,13 @@ def _end_of_axis(view: RunView) -> int:
     return min(end, view.planned)
 
 
-def ghost_of(view: RunView) -> dict[str, Any]:
-    """The curves of a run, to be drawn as a ghost behind those of another run."""
+def ghost_of(view: RunView, over: RunView) -> dict[str, Any] | None:
+    """The curves of a run, to be drawn as a ghost behind those of another run; None where these cover it."""
+    before, after = view.metrics.columns("loss")[0], over.metrics.columns("loss")[0]
+    if 0 < len(before) <= len(after) and np.allclose(
+        before, after[: len(before)], rtol=COVERED, equal_nan=True
+    ):
+        return None
     return {name: listed(values) for name, values in ghost(_series(view.metrics)).items()}
 
 

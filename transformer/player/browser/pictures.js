@@ -47,7 +47,7 @@ export function largePicture({ index, maps, segment, step, kind, site, head, hid
     name: run ?? name, about: run ? [name, when, role].filter(Boolean).join(" · ") : `<span class="role">${role} · </span>${callout.text}`,
     details: [`“${maps.look.short}”`, `step ${counted(step)}`, ...(index.own ? [] : [`seed ${index.seed}`]), FED[maps.look.fed] ?? maps.look.fed],
     rows: look.rows, columns: look.columns, rowTitle: look.rowTitle, columnTitle: look.columnTitle, callout: callout.cell,
-    foot: run ? "" : FOOT + (look.writes ? ` ✗: what it would write, given the right ${index.token}s so far.` : ""),
+    foot: run ? "" : FOOT + (look.writes ? ` Beside a row: what it would write after the right ${index.token}s.` : ""),
     marks: look.writes || hidden !== undefined ? look.rows.map((_, i) => (i === hidden ? "<b>?</b>" : i in maps.wrong ? `<b>✗</b> ${short(maps.wrong[i], index.token)}` : "")) : undefined,
     says: (_, row, column) => saysOf(look, colors, table, row, column),
     step,
@@ -88,7 +88,7 @@ function calloutOf(weights, { rows, to, columns }, { before, hidden }) {
     cell = strongestCell(weights, counts);
     if (share(cell) >= EVERYWHERE) break;
   }
-  if (share(cell) < EVERYWHERE) return { text: `It looks everywhere: ${percent(share(cell))} at most.` };
+  if (share(cell) < EVERYWHERE) return { text: `It looks in many places: ${percent(share(cell))} at most.` };
   const [row, column] = before && letter(before[0]) && share(before) > STAYS * share(cell) ? before : cell;
   const who = to[row] ? `To write ${quoted(to[row])}, it looks` : `For ${quoted(rows[row])}, it looks`;
   return { text: `${who} at ${quoted(columns[column])}: ${percent(weights[row][column])}.`, cell: [row, column] };
