@@ -69,7 +69,7 @@ export function strongestCell(weights, rows = () => true) {
   return found ?? [0, 0];
 }
 
-const FOOT = "Brighter: more attention, in finer colours where it is little; rows add up to 100%. [SOS], [EOS]: start, end.";
+const FOOT = "Brighter: more attention (the scale is finer below 25%); rows add up to 100%. [SOS], [EOS]: start, end.";
 const special = (token) => token.length > 1 && token.startsWith("[");
 const quoted = (token) => (special(token) ? token : `“${token}”`);
 // Names of what a map is computed from, with the field's term.

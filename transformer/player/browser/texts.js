@@ -36,7 +36,7 @@ export class Texts {
   // Write the header of the player. over: a sentence that replaces the usual one; head: the large head.
   header({ index, now, segment, step, live, over, greets, head }) {
     const measured = segment.measured === step ? "" : `scores measured at step ${counted(segment.measured)}`;
-    const marks = index.moments.length ? "<span class='marks'><i class='tick'></i> on the timeline: the loss fell, or a head changed</span>" : "";
+    const marks = index.moments.length ? "<span class='marks'><i class='tick'></i> an event: point at it on the timeline</span>" : "";
     this.set(".st-key-run_status p", [now?.status, measured, marks].filter(Boolean).join(" · "));
     // The index may be behind the run: while it trains, the sentence is of the same scores as the titles of the maps.
     const current = () => greets ?? (now.waits || (now.state === "training" ? segment.said : now.headline));
