@@ -1,4 +1,4 @@
-"""The cost of `Watch` in a user's own training loop, for six models.
+"""The cost of `Watch` in a user's own training loop, for seven models.
 
     python -m benchmarks.own_model [--seeds N] [--limit SECONDS] [--json]
 
@@ -46,26 +46,27 @@ class Bare(nn.Module):
 
 
 class HandWritten(nn.Module):
-    """A hand-written attention."""
+    """A hand-written attention: a softmax and a product."""
 
     def __init__(self) -> None:
         super().__init__()
         self.qkv = nn.ModuleList(nn.Linear(D, 3 * D) for _ in range(4))
-        self.weights: list[Tensor] = []
 
     def forward(self, x: Tensor) -> Tensor:
-        self.weights = []
         for layer in self.qkv:
             q, k, v = layer(x).unflatten(-1, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
-            self.weights.append((q @ k.mT / 4).softmax(-1))
-            x = x + (self.weights[-1] @ v).transpose(1, 2).flatten(2)
+            x = x + self.attend(q, k, v).transpose(1, 2).flatten(2)
         return x
 
+    def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return (q @ k.mT / 4).softmax(-1) @ v
 
-def _named_weights(model: nn.Module, inputs: Any) -> dict[str, Tensor]:
-    model(inputs)
-    assert isinstance(model, HandWritten)
-    return {f"layers.{i}": weights for i, weights in enumerate(model.weights)}
+
+class Fused(HandWritten):
+    """The same with PyTorch's fused attention."""
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
 
 
 def _translator(layers: int = 2) -> nn.Module:
@@ -103,13 +104,14 @@ def _ids(n: int) -> dict[str, Tensor]:
     return {"input_ids": torch.randint(64, (n, LENGTH))}
 
 
-KINDS: dict[str, tuple[Callable[[], nn.Module], Callable[[int], Any], Any]] = {
-    "nn.Transformer": (_translator, lambda n: (_vectors(n), _vectors(n)), None),
-    "nn.TransformerEncoder": (_encoder, _vectors, None),
-    "nn.MultiheadAttention": (Bare, _vectors, None),
-    "GPT-2": (_gpt, _ids, None),
-    "BERT": (_bert, _ids, None),
-    "hand-written": (HandWritten, _vectors, _named_weights),
+KINDS: dict[str, tuple[Callable[[], nn.Module], Callable[[int], Any]]] = {
+    "nn.Transformer": (_translator, lambda n: (_vectors(n), _vectors(n))),
+    "nn.TransformerEncoder": (_encoder, _vectors),
+    "nn.MultiheadAttention": (Bare, _vectors),
+    "GPT-2": (_gpt, _ids),
+    "BERT": (_bert, _ids),
+    "hand-written": (HandWritten, _vectors),
+    "fused": (Fused, _vectors),
 }
 
 
@@ -132,9 +134,9 @@ def _steps(model: nn.Module, draw: Callable[[int], Any]) -> Iterator[float]:
 def share_of(kind: str, seconds: float, folder: Path) -> float:
     """Return the share of a training's processor time that watching takes."""
     torch.manual_seed(0)
-    make, draw, attention = KINDS[kind]
+    make, draw = KINDS[kind]
     model = make()
-    watch = Watch(model, {"x": draw(1)}, folder, attention=attention, share=SHARE)
+    watch = Watch(model, {"x": draw(1)}, folder, share=SHARE)
     steps = _steps(model, draw)
     next(steps)
     began, used = time.perf_counter(), time.process_time()

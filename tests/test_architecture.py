@@ -29,7 +29,7 @@ BASE = {
 }
 MAY_IMPORT = {
     "errors": set(),
-    "watching": BASE | {"recording", "storage", "insight"},
+    "watching": BASE | {"recording", "storage", "insight", "figures", "exports"},
     "axes": set(),
     "bounded": set(),
     "evaluation": set(),

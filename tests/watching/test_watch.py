@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gc
+import html
 import os
+import re
 import subprocess
 import sys
 import warnings
 import weakref
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -165,26 +168,6 @@ def test_a_head_that_takes_a_role_is_a_moment_at_its_step(watched):
 # What can go wrong.
 
 
-class Fused(nn.Module):
-    """Hand-written attention that does not expose its weights."""
-
-    def forward(self, x):
-        return nn.functional.scaled_dot_product_attention(x, x, x)
-
-
-class Idle(Toy):
-    """A model with a module that is not called and one with a different number of heads."""
-
-    def __init__(self):
-        super().__init__()
-        self.spare = nn.MultiheadAttention(12, 3)
-        self.last = nn.MultiheadAttention(5, 5, batch_first=True)
-
-    def forward(self, x):
-        out = super().forward(x)
-        return self.last(out, out, out)[0]
-
-
 def growing(model, inputs):
     model.n = getattr(model, "n", 2) + 1
     return {"grows": torch.full((1, 2, model.n, model.n), 1 / model.n)}
@@ -193,9 +176,7 @@ def growing(model, inputs):
 @pytest.mark.parametrize(
     ("model", "how", "sentence"),
     [
-        (Fused(), {}, "Fused has no attention that can be observed"),
-        (Idle(), {}, "Not called for these inputs, and not shown: spare."),
-        (Idle(), {}, "last is left out: it has 5 heads, and the others have 3."),
+        (nn.Linear(5, 5), {}, "Linear has no attention that can be observed: neither a fused one of PyTorch"),
         (
             Toy(),
             {"attention": growing},
@@ -203,7 +184,7 @@ def growing(model, inputs):
         ),
         (Toy(), {"attention": lambda model, x: {"mine": x}}, "'mine' are of shape (1, 7, 5); expected is"),
         (Toy(), {"attention": lambda model, x: 1 / 0}, "ZeroDivisionError: division by zero"),
-        (Toy(), {"sites": ("decoder.*",)}, "that was called and matches decoder.*"),
+        (Toy(), {"sites": ("decoder.*",)}, "can be observed and matches decoder.*"),
         (Toy(), {"tokens": {"line": {"*": list("abc")}}}, "has 7 positions, but 3 tokens were given for"),
         (Toy(), {"tokens": {"line": {"cross*": "abc"}}}, "no attention is called 'cross*'; there are body"),
         (Toy(), {"tokens": {"word": "abc"}}, "there is no input 'word'"),
@@ -283,36 +264,6 @@ def test_a_train_method_that_does_more_than_set_the_mode_is_not_called(watched):
     assert (model.calls, model.training, watch.problem) == (0, True, "")
 
 
-def test_each_part_of_a_transformers_model_gets_back_its_own_attention_implementation():
-    from transformers import BertConfig, BertLMHeadModel, BertModel, EncoderDecoderModel
-
-    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
-    config = BertConfig(vocab_size=9, **sizes)
-    decoder = BertConfig(vocab_size=9, is_decoder=True, add_cross_attention=True, **sizes)
-    model = EncoderDecoderModel(encoder=BertModel(config), decoder=BertLMHeadModel(decoder))
-    model.set_attn_implementation("sdpa")
-    model.encoder.set_attn_implementation("eager")
-    parts = model, model.encoder, model.decoder
-    before = [part.config._attn_implementation for part in parts]
-    ids = torch.randint(9, (1, 4))
-    found = attention_of(model, {"input_ids": ids, "decoder_input_ids": ids[:, :3]})
-    assert [of.shape for of in found.values()] == [(1, 2, 3, 3), (1, 2, 3, 4)]  # the model returns no others
-    assert [part.config._attn_implementation for part in parts] == before == ["sdpa", "eager", "sdpa"]
-
-
-def test_a_library_model_inside_an_own_model_is_read_by_a_function(watched):
-    from transformers import BertConfig, BertModel
-
-    sizes = {"hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 8}
-    model = nn.Sequential(BertModel(BertConfig(vocab_size=9, **sizes)))
-
-    def attention(model, ids):
-        return {f"l.{i}": of for i, of in enumerate(model[0](ids, output_attentions=True).attentions)}
-
-    watch = watched(model, {"x": torch.randint(9, (1, 4))}, attention=attention)
-    assert list(recorded(watch).frame.axes) == ["l.0", "l.1"]
-
-
 def test_the_first_frame_shows_the_weights_before_the_first_step(watched):
     model = nn.Linear(1, 1)
     model.mine = nn.Parameter(torch.eye(3)[None, None].clone())
@@ -381,6 +332,112 @@ def test_a_model_that_is_no_longer_needed_is_released(tmp_path, closed):
     assert gone() is None
     if not closed:
         archive.close()
+
+
+def test_record_keeps_every_step_whatever_the_share(toy, watched):
+    watch = watched(toy, {"line": EXAMPLE}, share=1e-9)
+    for step in (100, 250, 900):  # three checkpoints
+        with torch.no_grad():
+            toy.enter.weight.mul_(0.5)
+        watch.record(step, loss=1 / step)
+    view = recorded(watch, steps=())
+    assert view.frames.steps == (100, 250, 900)
+    first, last = (view.frames.of_step(step).map(0, "body.layers.0.self_attn") for step in (100, 900))
+    assert not np.allclose(first, last, atol=1e-3)
+    truth = attention_of(toy, EXAMPLE)["body.layers.0.self_attn"][0]
+    np.testing.assert_allclose(last, truth, atol=QUANTIZATION_TOLERANCE)
+
+
+def test_a_resumed_run_goes_on_in_its_file_without_the_steps_that_are_trained_again(toy, watched, tmp_path):
+    watch = watched(toy, {"line": EXAMPLE}, share=1.0)
+    before = recorded(watch, range(1, 9), loss=2.0, norm=1.0)
+    again = watched(toy, {"line": EXAMPLE}, share=1.0, resume=True)
+    after = recorded(again, range(6, 11), loss=1.0, norm=3.0)
+    assert again.path == watch.path
+    assert (after.id, after.state, after.own.curves) == (before.id, "finished", ("norm",))
+    assert after.frames.steps == tuple(range(11))
+    assert after.metrics.column("step").tolist() == list(range(1, 11))
+    assert after.metrics.column("loss").tolist() == [2.0] * 5 + [1.0] * 5
+    assert after.seconds > before.metrics.column("seconds")[4]
+    late = watched(toy, {"line": EXAMPLE}, share=1.0, resume=True)  # a step that it has not yet
+    assert recorded(late, (40,), loss=0.5).frames.steps == (*range(11), 40)
+    assert said(watched) == ""
+
+
+@pytest.mark.parametrize("other", [Toy(heads=2, layers=1), nn.MultiheadAttention(5, 1)])
+def test_a_run_of_another_model_is_not_continued(toy, other, watched, tmp_path):
+    recorded(watched(toy, {"line": EXAMPLE}), range(1, 4))
+    inputs = {"line": EXAMPLE if isinstance(other, Toy) else (EXAMPLE,) * 3}
+    watch = watched(other, inputs, resume=True)
+    assert recorded(watch, range(1, 3)).frames.steps == (0, 1, 2)
+    assert watch.path == tmp_path / "mine-2.headlight"
+    assert "holds a run of another model or other examples. This run is kept in a file of its own." in said(
+        watched
+    )
+    assert read_run(tmp_path / "mine.headlight").view.frames.steps == (0, 1, 2, 3)
+
+
+def test_a_notebook_shows_the_page_of_what_is_recorded_so_far_and_training_goes_on(toy, watched, tmp_path):
+    watch = watched(toy, {"li<e": EXAMPLE}, share=1.0)
+    assert "nothing has been recorded yet" in watch._repr_html_()
+    watch.step(1, loss=2.0)
+    shown = watch._repr_html_()
+    assert shown.startswith("<iframe srcdoc=")
+    page, written = html.unescape(shown.split('"')[1]), watch.html(tmp_path / "page.html").read_text("utf-8")
+    assert re.sub(r"in [\d.]+ s", "", page) == re.sub(r"in [\d.]+ s", "", written)
+    assert "Toy" in re.search("<title>(.*)</title>", page)[1]
+    assert "2 of 2 frames" in page
+    assert recorded(watch, (2, 3)).frames.steps == (0, 1, 2, 3)
+
+
+class Written:
+    """What a `SummaryWriter`, or a run of W&B, was given."""
+
+    def __init__(self):
+        self.scalars, self.images = {}, {}
+
+    def add_scalar(self, tag, value, step):
+        self.scalars[tag, step] = value
+
+    def add_image(self, tag, image, step, dataformats):
+        assert dataformats == "HWC"
+        self.images[tag, step] = image
+
+
+def test_scores_and_the_clearest_head_are_logged_to_tensorboard(watched):
+    sharp = torch.eye(3).expand(1, 2, 3, 3).clone()
+    sharp[0, 0] = 1 / 3
+    watch, writer = of_function(watched, lambda model, inputs: {"a": sharp}), Written()
+    watch.log_to(writer)
+    view = recorded(watch)
+    for one in view.frames.measurements:
+        for head in (0, 1):
+            score = writer.scalars[f"attention/a.{head + 1}", one.step]
+            assert score == pytest.approx(one.head_scores["a"]["focus"][head])
+    image = writer.images["attention/clearest head", 1]
+    assert image.shape == (384, 384, 3)
+    assert image[0, 0].tolist() == [0xFD, 0xE7, 0x25]  # weight 1
+    assert image[0, 383].tolist() == [0x44, 0x01, 0x54]  # weight 0
+
+
+def test_scores_and_the_clearest_head_are_logged_to_wandb(watched, monkeypatch):
+    class Image:
+        def __init__(self, data, caption):
+            self.data, self.caption = data, caption
+
+    class Run:
+        def log(self, data, commit):
+            assert not commit  # the training's own log ends the step
+            logged.append(data)
+
+    logged = []
+    monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(Image=Image))
+    watch = of_function(watched, lambda model, inputs: EVEN)
+    watch.log_to(Run())
+    recorded(watch)
+    (site,) = EVEN
+    assert logged[-1][f"attention/{site}.1"] == pytest.approx(float(EVEN[site][0, 0].max()))
+    assert logged[-1]["attention/clearest head"].caption == f"{site}, head 1, step 1"
 
 
 # Files and processes.

@@ -133,3 +133,7 @@ OF_MAPS = {
 }
 """How a player draws maps: the scale of weights, blocked cells, outlines, the two rings around the strongest
 cell, and the legend, whose places are square roots of weights."""
+OF_OWN_MAPS = OF_MAPS | {
+    "blocked": BLOCKED | {axes.PADDING: (PADDING, "•", "blocked: a mask of the model, such as padding")}
+}
+"""The same for a model of the user's own, whose masks are read from its weights."""

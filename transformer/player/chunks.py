@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 import numpy as np
 
-from transformer.axes import Axes, reading_sites, sites_of
+from transformer.axes import BY_HAND, PADDING, Axes, reading_sites, sites_of
 from transformer.figures.labels import MapAxes, map_axes, wrong_predictions
 from transformer.figures.picture import escaped
 from transformer.insight.names import layer_number, shortened
@@ -115,7 +115,12 @@ def _look(word: Word, sites: tuple[tuple[str, Axes], ...], interventions: Interv
             "columnTitle": one.column_title if group else f"looks at: {one.column_title}",
             "layers": [layer_number(site) if group else str(i + 1) for i, site in enumerate(here)],
             "causal": one.causal,
+            "blocked": PADDING if group else BY_HAND,
             "writes": axes[here[0]].writes,
+            "spans": {
+                "rows": _labels(word.spans.get(axes[here[0]].query, ())),
+                "columns": _labels(word.spans.get(axes[here[0]].key, ())),
+            },
             "gold": gold_cells(kind, word.n_read, links) if links else [],
         }
     look = {
@@ -133,8 +138,12 @@ def axes_of(axes: Axes, word: Word) -> MapAxes:
     """The labels and titles of both axes of one attention's maps of a word."""
     if axes.group:
         rows, columns = word.tokens(axes.query), word.tokens(axes.key)
+        row_title, column_title = (
+            f"{name}, {word.pooled[side]:,} tokens a cell" if side in word.pooled else name
+            for name, side in (("queries", axes.query), ("keys", axes.key))
+        )
         return MapAxes(
-            rows=rows, columns=columns, row_title="queries", column_title="keys", causal=axes.causal
+            rows=rows, columns=columns, row_title=row_title, column_title=column_title, causal=axes.causal
         )
     return map_axes(axes, word.src_tokens, word.tgt_tokens, word.expected)
 

@@ -162,7 +162,7 @@ class Index:
                 ]
                 for site in frame.axes
             },
-            "colors": colors.OF_MAPS,
+            "colors": colors.OF_MAPS if view.own is None else colors.OF_OWN_MAPS,
         }
 
     def _describe(self, view: RunView) -> None:

@@ -165,12 +165,14 @@ def facts_of(kind: Any, said: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _InFile(ChunkFacts):
-    heads: int
+    heads: int | dict[str, int]
+    """Number of heads of every site, or of each."""
 
 
 def as_bytes(chunk: Chunk) -> bytes:
     """Encode a chunk: its facts as a line of JSON, the codes of each site in turn, the predictions."""
-    heads = next(iter(chunk.maps.values())).shape[1]
+    each = {site: codes.shape[1] for site, codes in chunk.maps.items()}
+    heads = each if len(set(each.values())) > 1 else next(iter(each.values()))
     facts = msgspec.json.encode({**facts_of(ChunkFacts, chunk), "heads": heads})
     arrays = [*(chunk.maps[site] for site in chunk.axes), chunk.predicted]
     return b"".join((facts, b"\n", *(array.astype("<u2").tobytes() for array in arrays)))
@@ -185,10 +187,13 @@ def from_bytes(data: bytes) -> Chunk:
     facts, _, body = data.partition(b"\n")
     said = msgspec.json.decode(facts, type=_InFile)
     n, word = len(said.steps), said.word
-    if not n or list(said.steps) != sorted(set(said.steps)) or said.steps[0] < 0 or not 0 < said.heads <= 64:
-        raise ValueError("its steps or heads are none of a run")
+    heads = said.heads if isinstance(said.heads, dict) else dict.fromkeys(said.axes, said.heads)
+    if not n or list(said.steps) != sorted(set(said.steps)) or said.steps[0] < 0:
+        raise ValueError("its steps are none of a run")
+    if heads.keys() != said.axes.keys() or not all(0 < one <= 64 for one in heads.values()):
+        raise ValueError("its heads are none of a run")
     shapes = {
-        site: (n, said.heads, len(word.tokens(axes.query)), len(word.tokens(axes.key)))
+        site: (n, heads[site], len(word.tokens(axes.query)), len(word.tokens(axes.key)))
         for site, axes in said.axes.items()
     }
     sizes, n_rows = [prod(shape) for shape in shapes.values()], len(word.expected)

@@ -59,7 +59,11 @@ class Word:
     links: Links | None = None
     """The gold alignment: for each token of the answer, the columns that it needs; None if unknown."""
     sides: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
-    """For an own model: the tokens of each axis, by its name."""
+    """For an own model: the tokens of each axis, by its name; of a pooled axis, the range of each cell."""
+    spans: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    """For an own model: the tokens of each cell of a pooled axis, if they are known."""
+    pooled: Mapping[str, int] = field(default_factory=dict, hash=False)
+    """For an own model: the number of tokens in a cell of a pooled axis."""
 
     def tokens(self, side: str) -> tuple[str, ...]:
         """The tokens of one axis."""

@@ -2,26 +2,52 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import dataclasses
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from transformer.errors import InputError
+from transformer.watching.layout import Layout
+from transformer.watching.operations import Call, Observing
 
-Weights = dict[str, np.ndarray[Any, np.dtype[np.float32]]]
+Array = np.ndarray[Any, np.dtype[np.float32]]
+Weights = dict[str, Array]
 Function = Callable[[nn.Module, Any], Mapping[str, Tensor]]
+_T = TypeVar("_T")
 
-_CALL = inspect.signature(nn.MultiheadAttention.forward)
-_LISTS = ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions")
-"""Where an output of the `transformers` library has its attention weights."""
+MOST_WINDOWS = 4
+"""Windows of an example that are shown."""
 _ROUNDING = 1e-2
 """How far outside 0 to 1 weights of half precision may be."""
+_COMPILING = {"torch._dynamo", "torch.nn.attention.flex_attention"}
+"""Modules that are imported where something is compiled."""
+_SUM, _HALF_SUM = 1e-3, 2e-2
+"""How far from 1 a row may be, in float32 and in half precision."""
+_PROOF = 1e-5
+"""Largest difference of what an attention gives on, as a share of its largest number, in float32."""
+
+
+class Seen(NamedTuple):
+    """The weights of one attention as they are shown."""
+
+    weights: Array
+    """(B, H, Q, K); NaN in cells that a mask blocks."""
+    rest: bool = False
+    """Whether the last column is what the others leave: the share of a position that has no value."""
+    relative: bool = False
+    """Whether columns are positions relative to the query."""
+    size: tuple[int, int] = (0, 0)
+    """Number of queries and of keys; 0 where a function of the user's gave the weights."""
+    pooled: tuple[int, int] = (1, 1)
+    """Queries in a row and keys in a column; a cell is the mean over its rows of the sum over its columns."""
 
 
 def attention_of(
@@ -29,40 +55,352 @@ def attention_of(
 ) -> Weights:
     """The attention weights of a model for some inputs.
 
-    The model is called once, in eval mode and without gradients. Afterwards its mode, hooks, gradients and
-    random streams are as before, even if the call fails. Of a compiled model, the original is called.
+    The model is called in eval mode and without gradients. Afterwards its mode, hooks, gradients and random
+    streams are as before, even if a call fails. Of a compiled model, the original is called.
 
     Args:
-        model: with `nn.MultiheadAttention`, such as `nn.Transformer`, or of the `transformers` library.
+        model: any model; its attention may be fused (`F.scaled_dot_product_attention`, `flex_attention`), or
+            a softmax whose result is multiplied with values.
         inputs: a tensor, a tuple of positional arguments, or a mapping of keyword arguments.
         attention: for any other model, a function that returns name to weights of shape (B, H, Q, K).
-        sites: patterns of the names of attention modules, such as "decoder.*"; others are left alone.
+        sites: patterns of the names of the attentions, such as "decoder.*"; others are left alone.
 
     Returns:
-        Name of each attention module to its weights, (B, H, Q, K), in the order in which they were called.
-        A second call of a module adds "#2" to its name.
+        Name of each attention to its weights, (B, H, Q, K), in the order in which they were called; 0 in
+        cells that a mask blocks. It has the name of the innermost module that was running; a second attention
+        in it adds "#2".
 
     Raises:
         InputError: no attention weights were found, or some have another shape or are not from 0 to 1.
     """
-    model = unwrapped(model)
-    with _as_before(model), _eager(model), torch.no_grad():
-        if attention is not None:
-            found = dict(attention(model, inputs))
-        elif _is_of_transformers(model) and not attention_modules(model):
-            found = _returned(model, inputs)
-        else:
-            found = _hooked(model, inputs, sites)
-    found = {name: weights for name, weights in found.items() if matches(name, sites)}
-    if not found:
-        named = "" if tuple(sites) == ("*",) else f" and matches {', '.join(sites)}"
-        raise InputError(
-            f"{type(model).__name__} has no attention that can be observed: none of its modules is an "
-            f"nn.MultiheadAttention that was called{named}. Pass a function attention(model, inputs) "
-            "that returns name to weights of shape (B, H, Q, K); a model of the transformers library inside "
-            "of it returns them with output_attentions."
+    found = Observer(model, attention, sites).look(inputs)
+    return {
+        name: np.nan_to_num(seen.weights[..., :-1] if seen.rest else seen.weights)
+        for name, seen in found.items()
+    }
+
+
+class Observer:
+    """Looks at the attention of a model again and again.
+
+    The first look also proves that what is shown is the model that trains: the output of the observed pass
+    equals that of an ordinary one, and at every attention, weights times values are what it gave on.
+
+    Args:
+        model, attention, sites: as in `attention_of`.
+        most: maps are pooled to at most this number of rows and of columns.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        attention: Function | None = None,
+        sites: Sequence[str] = ("*",),
+        most: int | None = None,
+    ) -> None:
+        self.most = most
+        self._modules: dict[str, nn.Module] = {}
+        self._devices: list[int] = []
+        self.model, self._attention, self._sites = unwrapped(model), attention, sites
+        self._layouts: dict[Any, Layout | None] = {}
+        self._settled: dict[tuple[str, Layout], Layout | None] = {}  # None: left out
+        self._siblings: dict[str, tuple[str, int]] = {}  # a module to its list, and to a number for its input
+        self._proven: set[tuple[int, ...]] = set()
+        self.left: dict[str, str] = {}
+        """Name of an attention that is left out to the reason, in a sentence."""
+
+    def look(self, inputs: Any) -> dict[str, Seen]:
+        """The attentions of the model for these inputs, in the order of their calls.
+
+        Raises:
+            InputError: there is none, or the model gives another output while it is observed.
+        """
+        self._modules = dict(self.model.named_modules())
+        cuda = {one.device.index or 0 for one in self.model.parameters() if one.device.type == "cuda"}
+        self._devices = sorted(cuda)
+        with _as_before(self._modules.values()), torch.no_grad():
+            if self._attention is not None:
+                given = dict(self._attention(self.model, inputs))
+                found = {
+                    name: Seen(_checked(name, weights))
+                    for name, weights in given.items()
+                    if matches(name, self._sites)
+                }
+            else:
+                found = self._observed(inputs)
+        if not found:
+            raise InputError(self._nothing())
+        return found
+
+    def _nothing(self) -> str:
+        if self.left:
+            return next(iter(self.left.values()))
+        named = "" if tuple(self._sites) == ("*",) else f" and matches {', '.join(self._sites)}"
+        return (
+            f"{type(self.model).__name__} has no attention that can be observed{named}: neither a fused one "
+            "of PyTorch, nor a softmax whose result is multiplied with values. Pass a function "
+            "attention(model, inputs) that returns name to weights of shape (B, H, Q, K)."
         )
-    return {name: _checked(name, weights) for name, weights in found.items()}
+
+    def _observed(self, inputs: Any) -> dict[str, Seen]:
+        if (sizes := _sizes(inputs)) in self._proven:
+            return self._assembled(self._pass(inputs, sizes, self._taken)[0])
+        calls, output = self._pass(inputs, sizes, self._proved)
+        self._settle(inputs, sizes, calls)
+        ordinary = self._ordinary(inputs)
+        if not _equal(output, ordinary):
+            steady = _equal(ordinary, self._ordinary(inputs))
+            why = (
+                "gives another output while it is observed"
+                if steady
+                else "gives another output at every call"
+            )
+            raise InputError(f"{type(self.model).__name__} {why}, so its attention is not shown.")
+        self._proven.add(sizes)
+        return self._assembled([self._taken(call) for call in calls])
+
+    def _ordinary(self, inputs: Any) -> Any:
+        with torch.random.fork_rng(self._devices):
+            return _call(self.model, inputs)
+
+    def _pass(self, inputs: Any, sizes: Sequence[int], take: Callable[[Call], _T]) -> tuple[list[_T], Any]:
+        """Call the model; return what `take` makes of every attention, and the output."""
+        taken: list[_T] = []
+        wanted = lambda name: matches(name, self._sites)  # noqa: E731
+        mode = Observing(
+            self.model, self._modules, sizes, lambda call: taken.append(take(call)), wanted, self._layouts
+        )
+        with torch.random.fork_rng(self._devices), self._same_inputs(), mode:
+            output = _call(self.model, inputs)
+        for name, operation in mode.unseen.items():
+            self.left[name] = f"{name} is left out: the weights of {operation} cannot be computed."
+        return taken, output
+
+    @contextmanager
+    def _same_inputs(self) -> Iterator[None]:
+        """Find modules of one `ModuleList` that are called with the same tensor: each may be a head."""
+        if self._proven:
+            yield
+            return
+        given: dict[str, Any] = {}
+        with ExitStack() as hooks:
+            for parent, modules in self._modules.items():
+                for i, module in enumerate(modules if isinstance(modules, nn.ModuleList) else ()):
+
+                    def before(_: nn.Module, args: Any, kwargs: Any, name: str = f"{parent}.{i}") -> None:
+                        given[name] = next(iter((*args, *kwargs.values())), None)
+
+                    hooks.callback(module.register_forward_pre_hook(before, with_kwargs=True).remove)
+            yield
+        for name, tensor in given.items():
+            self._siblings[name] = name.rpartition(".")[0], id(tensor)
+
+    def _proved(self, call: Call) -> Call:
+        """The call with its weights on the CPU; it is left out where they are not what the model used."""
+        call = dataclasses.replace(call, weights=call.all_weights())
+        arranged = call.layout.arranged(call.all_weights().float())
+        again, output = call.again(call.layout.back(arranged)).float(), call.output.float()
+        off = (again - output).abs().nan_to_num().max() / output.abs().nan_to_num().max().clamp_min(1e-30)
+        most = max(_PROOF, 4 * torch.finfo(call.output.dtype).eps)
+        if float(off) > most or not torch.equal(again.isnan(), output.isnan()):
+            self._settled[call.site, call.layout] = None
+            self.left[call.site] = (
+                f"{call.site} is left out: what was read does not give the output of this attention (it is "
+                f"off by {float(off):.1%})."
+            )
+        blocked = None if call.blocked is None else call.blocked.cpu()
+        return dataclasses.replace(call, weights=call.all_weights().cpu(), blocked=blocked)
+
+    def _settle(self, inputs: Any, sizes: Sequence[int], calls: Sequence[Call]) -> None:
+        """Tell examples from heads where sizes do not: by a second look, at the examples in reverse order."""
+        if not any(call.layout.others for call in calls):
+            return
+        n = next(call.layout.sizes[0] for call in calls if call.layout.others)
+        reverse, _ = self._pass(_reversed(inputs, n), sizes, lambda call: call.all_weights().cpu())
+        for call, other in zip(calls, reverse, strict=True):
+            key = call.site, call.layout
+            if not call.layout.others or key in self._settled:
+                continue
+            splits = (call.layout.split, *call.layout.others)
+            layouts = [dataclasses.replace(call.layout, split=split) for split in splits]
+            self._settled[key] = next(
+                (
+                    one
+                    for one in layouts
+                    if torch.allclose(
+                        one.arranged(call.all_weights()).flip(0),
+                        one.arranged(other),
+                        atol=1e-3,
+                        equal_nan=True,
+                    )
+                ),
+                None,
+            )
+            if self._settled[key] is None:
+                self.left[call.site] = f"{call.site} is left out: its examples cannot be told from its heads."
+
+    def _taken(self, call: Call) -> _Taken | None:
+        """The weights of a call, arranged as examples, windows, heads, queries and keys."""
+        layout = self._settled.get((call.site, call.layout), call.layout)
+        if layout is None:
+            return None
+        n_queries, n_keys = layout.whole
+        pooled = _block(n_queries, self.most), _block(n_keys, self.most)
+        blocked = None if call.blocked is None else _array(_unrepeated(layout.arranged(call.blocked)))
+        if pooled == (1, 1):
+            weights = _array(layout.arranged(call.all_weights()).float())
+            sums = weights.sum(-1)
+            none = np.isnan(sums) | (sums == 0)  # rows without an allowed key
+            if blocked is not None:
+                none = none | blocked.all(-1)
+        else:
+            rows = None if blocked is None else blocked.all(-1)
+            weights, none = _pooled(call, layout, pooled, rows)
+            sums = weights.sum(-1)
+            if blocked is not None:
+                blocked = _blocks(_blocks(blocked, -1, pooled[1], True).all(-1), -2, pooled[0], True).all(-1)
+        half = torch.finfo(call.output.dtype).bits < 32 or call.half
+        most = _HALF_SUM if half else _SUM
+        if (sums[~none] > 1 + most).any():
+            self.left[call.site] = f"{call.site} is left out: its rows add up to {sums[~none].max():.2f}."
+            return None
+        rest = bool((sums[~none] < 1 - most).any())
+        if rest:
+            weights = np.concatenate([weights, (1 - sums)[..., None]], -1)
+            blocked = None if blocked is None else np.pad(blocked, [(0, 0)] * 4 + [(0, 1)])
+        hidden = none[..., None] if blocked is None else none[..., None] | blocked
+        weights = np.where(hidden, np.float32(np.nan), weights.clip(0, 1))
+        return _Taken(call.site, weights, rest, layout.relative, layout.whole, pooled)
+
+    def _assembled(self, taken: Sequence[_Taken | None]) -> dict[str, Seen]:
+        """The attentions by name: calls with one query are rows of one map, modules of one head its heads."""
+        of_site: dict[str, list[_Taken]] = {}
+        for one in taken:
+            if one is not None:
+                of_site.setdefault(one.site, []).append(one)
+        for site, series in of_site.items():
+            if len(series) > 1 and all(one.weights.shape[3] == 1 for one in series):
+                of_site[site] = [_joined(series)]
+        heads: dict[Any, list[str]] = {}
+        for site, series in of_site.items():
+            if len(series) == 1 and series[0].weights.shape[2] == 1 and (key := self._head_of(site)):
+                heads.setdefault((*key, series[0].weights.shape, series[0].rest), []).append(site)
+        for (parent, _, suffix, *_), sites in heads.items():
+            if len(sites) > 1:
+                together = np.concatenate([of_site[site][0].weights for site in sites], 2)
+                whole = dataclasses.replace(of_site[sites[0]][0], weights=together)
+                of_site = {
+                    parent + suffix if site == sites[0] else site: [whole] if site == sites[0] else series
+                    for site, series in of_site.items()
+                    if site not in sites[1:]
+                }
+        found: dict[str, Seen] = {}
+        for site, series in of_site.items():
+            for number, one in enumerate(series, 1):
+                name = site if number == 1 else f"{site}#{number}"
+                n_windows = one.weights.shape[1]
+                for window in range(min(n_windows, MOST_WINDOWS)):
+                    place = f" window {window + 1}" if n_windows > 1 else ""
+                    found[name + place] = Seen(
+                        one.weights[:, window], one.rest, one.relative, one.size, one.pooled
+                    )
+        return found
+
+    def _head_of(self, site: str) -> tuple[str, int, str] | None:
+        """The list of modules that a site is in, a number for the input, and the rest of the name."""
+        parts = site.split(".")
+        for n in range(len(parts), 0, -1):
+            if (known := self._siblings.get(".".join(parts[:n]))) is not None:
+                return *known, "".join(f".{part}" for part in parts[n:])
+        return None
+
+
+@dataclasses.dataclass(frozen=True)
+class _Taken:
+    """One call of an attention: weights (B, windows, H, Q, K), NaN where blocked."""
+
+    site: str
+    weights: Array
+    rest: bool
+    relative: bool
+    size: tuple[int, int]
+    pooled: tuple[int, int]
+
+
+def _block(n: int, most: int | None) -> int:
+    """Positions that are pooled, so that an axis has at most `most` blocks of them."""
+    return 1 if most is None else max(1, -(-n // most))
+
+
+def _blocks(array: Any, axis: int, size: int, filler: float = 0.0) -> Any:
+    """Divide one of the last two axes in blocks; the positions of a block become the last axis."""
+    missing = -array.shape[axis] % size
+    ends = [(0, 0)] * (array.ndim + axis) + [(0, missing)] + [(0, 0)] * (-1 - axis)
+    whole = np.pad(array, ends, constant_values=filler) if missing else array
+    shape = whole.shape[:axis] + (-1, size) + (whole.shape[axis + 1 :] if axis < -1 else ())
+    return np.moveaxis(whole.reshape(shape), axis, -1) if axis < -1 else whole.reshape(shape)
+
+
+def _pooled(
+    call: Call, layout: Layout, sizes: tuple[int, int], blocked: np.ndarray[Any, Any] | None
+) -> tuple[Array, np.ndarray[Any, Any]]:
+    """The weights of blocks of queries and keys: mean over rows with an allowed key, sum over columns.
+
+    One head at a time: its weights stay in the cache of the processor.
+
+    Args:
+        sizes: queries and keys in a block.
+        blocked: (B, windows, H, Q) or broadcast to it: rows without an allowed key.
+
+    Returns:
+        (B, windows, H, blocks of Q, blocks of K), and blocks of rows (without the last axis) without a key.
+    """
+    rows, columns = sizes
+    lead = *layout.sizes, layout.whole[-2]
+    blocked = None if blocked is None else np.broadcast_to(blocked, lead).reshape(-1, lead[-1])
+    found, missing = [], []
+    for i, weights in enumerate(call.maps(layout)):
+        sums = weights.sum(-1, dtype=torch.float32)
+        none = sums.isnan() | (sums == 0)
+        if blocked is not None:
+            none |= torch.tensor(blocked[i], device=none.device)
+        if none.any():
+            weights = weights.masked_fill(none[:, None], 0)
+        short = -weights.shape[0] % rows, -weights.shape[1] % columns
+        if any(short):
+            weights = functional.pad(weights, (0, short[1], 0, short[0]))
+            none = functional.pad(none, (0, short[0]), value=True)
+        counted = (~none).unflatten(0, (-1, rows)).sum(-1)
+        whole = weights.unflatten(0, (-1, rows)).sum(1, dtype=torch.float32)
+        found.append(whole.unflatten(1, (-1, columns)).sum(-1) / counted.clamp_min(1)[:, None])
+        missing.append(counted == 0)
+    shape = lead[:3]
+    return _array(torch.stack(found)).reshape(*shape, *found[0].shape), _array(torch.stack(missing)).reshape(
+        *shape, -1
+    )
+
+
+def _array(tensor: Tensor) -> Any:
+    return tensor.cpu().numpy()
+
+
+def _unrepeated(tensor: Tensor) -> Tensor:
+    """The tensor with only the first of examples, windows and heads that share their memory."""
+    for axis in range(3):
+        if tensor.stride(axis) == 0:
+            tensor = tensor.narrow(axis, 0, 1)
+    return tensor
+
+
+def _joined(series: Sequence[_Taken]) -> _Taken:
+    """Calls with one query each as the rows of one map; keys that a row does not have are blocked."""
+    most = max(one.weights.shape[-1] for one in series)
+    rows = [
+        np.pad(one.weights, [(0, 0)] * 4 + [(0, most - one.weights.shape[-1])], constant_values=np.nan)
+        for one in series
+    ]
+    size = len(series), max(one.size[1] for one in series)
+    return dataclasses.replace(series[0], weights=np.concatenate(rows, 3), size=size)
 
 
 def unwrapped(model: nn.Module) -> nn.Module:
@@ -81,18 +419,12 @@ def matches(name: str, sites: Sequence[str]) -> bool:
     return any(fnmatchcase(name.partition("#")[0], pattern) for pattern in sites)
 
 
-def attention_modules(model: nn.Module) -> dict[str, nn.MultiheadAttention]:
-    """Name to module of every `nn.MultiheadAttention`."""
-    named = model.named_modules()
-    return {name or type(one).__name__: one for name, one in named if isinstance(one, nn.MultiheadAttention)}
-
-
-def _checked(name: str, weights: object) -> np.ndarray[Any, np.dtype[np.float32]]:
+def _checked(name: str, weights: object) -> Array:
     if not isinstance(weights, Tensor) or weights.dim() != 4:
         what = f"shape {tuple(weights.shape)}" if isinstance(weights, Tensor) else type(weights).__name__
         raise InputError(f"The attention weights {name!r} are of {what}; expected is a tensor (B, H, Q, K).")
     # A copy: the training loop may change the original.
-    array: np.ndarray[Any, np.dtype[np.float32]]
+    array: Array
     array = weights.detach().to("cpu", torch.float32, copy=True).numpy()
     if (array < -_ROUNDING).any() or (array > 1 + _ROUNDING).any():
         low, high = float(np.nanmin(array)), float(np.nanmax(array))
@@ -103,124 +435,70 @@ def _checked(name: str, weights: object) -> np.ndarray[Any, np.dtype[np.float32]
     return array.clip(0, 1)
 
 
-def _call(model: nn.Module, inputs: Any, **more: Any) -> Any:
+def _call(model: nn.Module, inputs: Any) -> Any:
     if isinstance(inputs, Mapping):
-        return model(**{**inputs, **more})
-    return model(*(inputs if isinstance(inputs, tuple) else (inputs,)), **more)
+        return model(**inputs)
+    return model(*(inputs if isinstance(inputs, tuple) else (inputs,)))
+
+
+def _tensors(inputs: Any) -> Iterator[Tensor]:
+    if isinstance(inputs, Tensor):
+        yield inputs
+    elif isinstance(inputs, Mapping):
+        for one in inputs.values():
+            yield from _tensors(one)
+    elif isinstance(inputs, tuple | list):
+        for one in inputs:
+            yield from _tensors(one)
+
+
+def _sizes(inputs: Any) -> tuple[int, ...]:
+    """The first two sizes of the first tensor, one of which is the number of examples."""
+    return next((tuple(one.shape[:2]) for one in _tensors(inputs) if one.dim()), ())
+
+
+def _reversed(inputs: Any, n: int) -> Any:
+    """The inputs with their n examples in reverse order."""
+    if isinstance(inputs, Tensor):
+        axis = next((i for i, size in enumerate(inputs.shape[:2]) if size == n), None)
+        return inputs if axis is None else inputs.flip(axis)
+    if isinstance(inputs, Mapping):
+        return {name: _reversed(one, n) for name, one in inputs.items()}
+    if type(inputs) in (tuple, list):
+        return type(inputs)(_reversed(one, n) for one in inputs)
+    return inputs
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Whether two outputs are the same: bit for bit on the CPU, nearly where kernels choose their order."""
+    if isinstance(one, Tensor) and isinstance(other, Tensor):
+        if one.shape != other.shape or one.device.type == "cpu" or not one.is_floating_point():
+            return one.shape == other.shape and torch.equal(one.nan_to_num(), other.nan_to_num())
+        return torch.allclose(one.float(), other.float(), rtol=1e-2, atol=1e-3, equal_nan=True)
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_equal(one[key], other[key]) for key in one)
+    if isinstance(one, tuple | list) and isinstance(other, tuple | list):
+        return len(one) == len(other) and all(map(_equal, one, other))
+    return True
 
 
 @contextmanager
-def _as_before(model: nn.Module) -> Iterator[None]:
-    """Put the model into eval mode; at the end restore each module's mode and torch's random streams.
+def _as_before(modules: Iterable[nn.Module]) -> Iterator[None]:
+    """Put a model into eval mode; at the end restore each module's mode, and PyTorch's switches.
 
     Only the flag `training` is set: `eval()` of some modules does more, such as merging weights.
     """
-    modes = [(module, module.training) for module in model.modules()]
-    devices = {one.device.index or 0 for one in model.parameters() if one.device.type == "cuda"}
-    with torch.random.fork_rng(sorted(devices)):
+    training = [module for module in modules if module.training]
+    fast = torch.backends.mha.get_fastpath_enabled()
+    with ExitStack() as stack:
+        stack.callback(torch.backends.mha.set_fastpath_enabled, fast)
+        torch.backends.mha.set_fastpath_enabled(False)  # one operation for a whole layer; no training uses it
+        if sys.modules.keys() & _COMPILING:  # something may be compiled: its operations would not be seen
+            stack.enter_context(torch.compiler.set_stance("force_eager"))
         try:
-            for module, _ in modes:
+            for module in training:
                 module.training = False
             yield
         finally:
-            for module, training in modes:
-                module.training = training
-
-
-# nn.MultiheadAttention.
-
-
-def _hooked(model: nn.Module, inputs: Any, sites: Sequence[str]) -> dict[str, Tensor]:
-    """The weights of every `nn.MultiheadAttention`, requested by hooks for this pass only."""
-    found: dict[str, Tensor] = {}
-    fast = torch.backends.mha.get_fastpath_enabled()
-    with ExitStack() as hooks:
-        hooks.callback(torch.backends.mha.set_fastpath_enabled, fast)
-        torch.backends.mha.set_fastpath_enabled(False)  # it skips modules or returns no weights
-        for name, module in attention_modules(model).items():
-            if matches(name, sites):
-                _hook(hooks, name, module, found)
-        _call(model, inputs)
-    return found
-
-
-def _hook(hooks: ExitStack, name: str, module: nn.MultiheadAttention, found: dict[str, Tensor]) -> None:
-    asked: list[tuple[bool, bool]] = []  # whether the caller wants weights, and their mean over heads
-
-    def before(_: nn.Module, args: Any, kwargs: Any) -> tuple[Any, Any]:
-        call = _CALL.bind(module, *args, **kwargs)
-        call.apply_defaults()
-        values = dict(call.arguments)
-        values.pop("self")
-        asked.append((values["need_weights"], values["average_attn_weights"]))
-        return (), values | {"need_weights": True, "average_attn_weights": False}
-
-    def after(_: nn.Module, args: Any, kwargs: Any, output: Any) -> tuple[Tensor, Tensor | None]:
-        result, weights = output
-        wanted, mean = asked.pop()
-        batched = weights if weights.dim() == 4 else weights.unsqueeze(0)
-        found[_free(name, found)] = batched
-        if not wanted:
-            return result, None
-        return result, weights.mean(dim=-3) if mean else weights
-
-    hooks.callback(module.register_forward_pre_hook(before, with_kwargs=True).remove)
-    hooks.callback(module.register_forward_hook(after, with_kwargs=True).remove)
-
-
-def _free(name: str, found: Mapping[str, Tensor]) -> str:
-    """The name, with a number behind it if it is taken."""
-    number = 1
-    while (numbered := name if number == 1 else f"{name}#{number}") in found:
-        number += 1
-    return numbered
-
-
-# The `transformers` library.
-
-
-def _is_of_transformers(model: nn.Module) -> bool:
-    return any(base.__module__.split(".")[0] == "transformers" for base in type(model).__mro__)
-
-
-@contextmanager
-def _eager(model: nn.Module) -> Iterator[None]:
-    """Use eager attention in all parts from the library: other implementations return no weights."""
-    parts: list[Any] = [one for one in model.modules() if hasattr(one, "set_attn_implementation")]
-    before = [part.config._attn_implementation for part in parts]
-    if not set(before) - {"eager"}:
-        yield
-        return
-    try:
-        for part in parts:
-            part.set_attn_implementation("eager")
-        yield
-    finally:
-        for part, one in zip(parts, before, strict=True):  # parents first: they set their children too
-            part.set_attn_implementation(one)
-
-
-def _returned(model: Any, inputs: Any) -> dict[str, Tensor]:
-    """The weights that the model returns; each has the name of the innermost module that returned it."""
-    makers: dict[int, str] = {}  # id of a tensor to the module
-    kept: list[Any] = []  # so that no id is reused
-
-    def note(name: str) -> Callable[[nn.Module, Any, Any], None]:
-        def returned(_: nn.Module, args: Any, output: Any) -> None:
-            for one in output if isinstance(output, tuple) else ():
-                if isinstance(one, Tensor) and one.dim() == 4:
-                    kept.append(one)
-                    makers.setdefault(id(one), name)
-
-        return returned
-
-    with ExitStack() as hooks:
-        for name, module in model.named_modules():
-            hooks.callback(module.register_forward_hook(note(name)).remove)
-        output = _call(model, inputs, output_attentions=True, return_dict=True)
-    found: dict[str, Tensor] = {}
-    for kind in _LISTS:
-        for layer, weights in enumerate(getattr(output, kind, None) or ()):
-            if weights is not None:
-                found[_free(makers.get(id(weights), f"{kind}.{layer}"), found)] = weights
-    return found
+            for module in training:
+                module.training = True

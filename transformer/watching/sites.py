@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,10 @@ from transformer.axes import Axes
 from transformer.errors import InputError
 from transformer.insight.names import layer_number
 from transformer.recording.frame import Array, Word
+from transformer.watching.attention import Seen
 
+REST = "no token"
+"""Label of the column for attention that goes to no position, such as a sink."""
 FOLD = 6
 """Layers that are shown side by side; more of one kind are folded into groups."""
 _ODD = re.compile(r"[<>&\"'\x00-\x1f]")
@@ -22,8 +25,8 @@ Tokens = Sequence[str] | tuple[Sequence[str], Sequence[str]]
 """The tokens of both axes of an attention, or a pair: those of its queries and those of its keys."""
 GivenTokens = Tokens | Mapping[str, Tokens]
 """The tokens of one example: for all its attentions, or a mapping from name pattern to tokens."""
-Labels = Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]
-"""Site to the tokens of its queries and of its keys."""
+Labels = Mapping[str, tuple["_Axis", "_Axis"]]
+"""Site to the labels of its queries and of its keys."""
 
 
 def plain_name(name: str) -> str:
@@ -31,13 +34,14 @@ def plain_name(name: str) -> str:
     return _ODD.sub("_", name)[:160] or "_"
 
 
-def labels_of(text: str, maps: Mapping[str, Array], tokens: GivenTokens) -> Labels:
+def labels_of(text: str, maps: Mapping[str, Array], tokens: GivenTokens, kinds: Mapping[str, Seen]) -> Labels:
     """The tokens at both axes of every attention of an example.
 
     Args:
         text: name of the example.
         maps: site to (H, Q, K).
         tokens: tokens of the example; an axis without tokens of its length shows positions, from 1.
+        kinds: site to the number of its positions, and what its columns are.
 
     Raises:
         InputError: a pattern matches no attention, or its number of tokens differs from the axis length.
@@ -51,16 +55,41 @@ def labels_of(text: str, maps: Mapping[str, Array], tokens: GivenTokens) -> Labe
     found = {}
     for site, name in names.items():
         given = next((one for pattern, one in patterns.items() if fnmatchcase(name, pattern)), ())
+        kind, pair = kinds[site], given if _is_pair(given) else (given, given)
+        shape = maps[site].shape[1], maps[site].shape[2] - kind.rest
         axes = []
-        for these, n in zip(given if _is_pair(given) else (given, given), maps[site].shape[1:], strict=True):
+        for place, (these, n) in enumerate(zip(pair, kind.size if any(kind.size) else shape, strict=True)):
             if len(these) != n and these and isinstance(tokens, Mapping):
                 raise InputError(
                     f"tokens: {site} has {n} positions, but {len(these)} tokens were given for {text!r}.",
                     "tokens",
                 )
-            axes.append(tuple(map(str, these)) if len(these) == n else tuple(str(i + 1) for i in range(n)))
-        found[site] = axes[0], axes[1]
+            shown = tuple(map(str, these)) if len(these) == n else tuple(str(i + 1) for i in range(n))
+            if kind.relative and place == 1:
+                shown = tuple(f"{i - (n - 1) // 2:+d}" for i in range(n))
+            axes.append(_Axis.of(shown, len(these) == n, kind.pooled[place]))
+        columns = axes[1]._replace(labels=axes[1].labels + (REST,)) if kind.rest else axes[1]
+        found[site] = axes[0], columns
     return found
+
+
+class _Axis(NamedTuple):
+    """The labels of one axis of a map."""
+
+    labels: tuple[str, ...]
+    spans: tuple[str, ...] = ()
+    """The tokens of each cell, where a cell has several."""
+    pooled: int = 1
+    """Tokens in a cell."""
+
+    @classmethod
+    def of(cls, tokens: tuple[str, ...], known: bool, pooled: int) -> _Axis:
+        """An axis of these tokens, which are positions if they are not known."""
+        if pooled == 1:
+            return cls(tokens)
+        starts = range(0, len(tokens), pooled)
+        labels = tuple(f"{i + 1:,}–{min(i + pooled, len(tokens)):,}" for i in starts)
+        return cls(labels, tuple(" ".join(tokens[i : i + pooled]) for i in starts) if known else (), pooled)
 
 
 def grouped(maps: Mapping[str, Mapping[str, Array]], labels: Mapping[str, Labels]) -> dict[str, Axes]:
@@ -77,12 +106,12 @@ def grouped(maps: Mapping[str, Mapping[str, Array]], labels: Mapping[str, Labels
     first = next(iter(maps.values()))
     groups: dict[tuple[str, Any], list[str]] = {}
     for site in first:
-        alike = tuple((of[site].shape, labels[word][site]) for word, of in maps.items())
+        alike = tuple((of[site].shape[1:], labels[word][site]) for word, of in maps.items())
         groups.setdefault((re.sub(r"\d+", "*", site), alike), []).append(site)
     taken: set[str] = set()
     found = {}
     for (pattern, alike), sites in groups.items():
-        name = _free(pattern if len(sites) > 1 else sites[0], f"{alike[0][0][1]}×{alike[0][0][2]}", taken)
+        name = _free(pattern if len(sites) > 1 else sites[0], f"{alike[0][0][0]}×{alike[0][0][1]}", taken)
         for i, site in enumerate(sites):
             folded = sites[i // FOLD * FOLD :][:FOLD]
             fold = f" {layer_number(folded[0])}–{layer_number(folded[-1])}" if len(sites) > FOLD else ""
@@ -109,15 +138,20 @@ def _free(name: str, size: str, taken: set[str]) -> str:
 def is_causal(maps: Array) -> bool:
     """Whether no row of (H, Q, K) looks at later columns."""
     n_rows, n_columns = maps.shape[1:]
-    later = np.arange(n_columns) > np.arange(n_rows)[:, None]
-    return n_rows == n_columns > 1 and not maps[:, later].any()
+    return n_rows == n_columns > 1 and not np.nan_to_num(maps[:, later_cells(n_rows, n_columns)]).any()
+
+
+def later_cells(n_rows: int, n_columns: int) -> Array:
+    """(Q, K) bool: cells above the diagonal."""
+    return np.arange(n_columns) > np.arange(n_rows)[:, None]
 
 
 def word_of(text: str, axes: Mapping[str, Axes], labels: Labels) -> Word:
     """An example as a `Word`, the form that pages use."""
-    sides: dict[str, tuple[str, ...]] = {}
+    of_side: dict[str, _Axis] = {}
     for site, of in axes.items():
-        sides[of.query], sides[of.key] = labels[site]
+        of_side[of.query], of_side[of.key] = labels[site]
+    sides = {side: axis.labels for side, axis in of_side.items()}
     first = next(iter(axes.values()))
     return Word(
         text=text,
@@ -128,6 +162,8 @@ def word_of(text: str, axes: Mapping[str, Axes], labels: Labels) -> Word:
         held_out=False,
         too_long=False,
         sides=sides,
+        spans={side: axis.spans for side, axis in of_side.items() if axis.spans},
+        pooled={side: axis.pooled for side, axis in of_side.items() if axis.pooled > 1},
     )
 
 

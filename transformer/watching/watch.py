@@ -11,12 +11,14 @@ import sys
 import time
 import warnings
 import weakref
-from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from html import escape
 from operator import index
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any, Self
 
@@ -49,8 +51,16 @@ from transformer.recording.weights import Weights
 from transformer.storage.archive import Archive
 from transformer.storage.file import Taken, path_of
 from transformer.storage.tokens import new_token
-from transformer.watching.attention import Function, attention_modules, attention_of, matches, unwrapped
-from transformer.watching.sites import GivenTokens, grouped, labels_of, plain_name, word_of
+from transformer.watching.attention import Function, Observer, Seen
+from transformer.watching.sites import (
+    GivenTokens,
+    grouped,
+    is_causal,
+    labels_of,
+    later_cells,
+    plain_name,
+    word_of,
+)
 
 LOG = logging.getLogger("headlight.watch")
 CREDIT_SECONDS = 0.15
@@ -61,6 +71,10 @@ SPARSER = 64
 """A step is due if more than 1/SPARSER of all steps so far have passed since the last recorded one."""
 MEASURED = 16
 """The same for the scores of heads, which cost more to keep than maps."""
+MOST_CELLS, LEAST_CELLS = 128, 16
+"""Rows and columns of a map, of which there are fewer positions at most: more are pooled to as many cells."""
+STEP_BYTES = 850_000
+"""Bytes of the maps of a step, to which long maps are pooled: 64 steps fit into the memory of a run."""
 MOST_BYTES = 16 * 2**20
 """Maximum size of the maps of one step; sites beyond it are left out."""
 MOST_FILES = 1_000
@@ -72,6 +86,8 @@ DENSE_ROWS, SPARSE_ROWS = 900_000, 1_000
 """The numbers of every step are kept until there are DENSE_ROWS rows; then of one step in SPARSE_ROWS."""
 RESERVED = ("step", "loss", "seconds")
 
+Log = Callable[[int, Mapping[str, Array], str, Array], None]
+"""Called with a step, each site's (H,) scores, the name of the clearest head, and its (Q, K) weights."""
 Named = Mapping[str, Mapping[str, Array]]
 """Word to site to (H, Q, K)."""
 
@@ -92,11 +108,14 @@ class Watch:
         tokens: maps the name of an input to the labels of its axes: tokens, which label every axis of the
             same length, or a mapping from patterns of module names to tokens or to a pair of tokens (queries,
             keys); for a batch, a list with one of these per example. Other axes show positions from 1.
-        attention: a function for a model in which no attention is found. It is called with the model and an
-            input, and returns a mapping from names to weights of shape (B, H, Q, K).
+        attention: a function for attention that is not seen: neither fused nor a softmax that is multiplied
+            with values. It is called with the model and an input, and returns a mapping from names to weights
+            of shape (B, H, Q, K).
         sites: patterns of the names of the attentions to record.
         share: the largest share of the time that watching may take. Steps are recorded as often as this
             allows: densely at first, then ever more rarely.
+        resume: whether to continue the run in `out`, if it is of the same model and examples: what was
+            recorded from the first step of this training on is thrown away.
     """
 
     def __init__(
@@ -109,6 +128,7 @@ class Watch:
         attention: Function | None = None,
         sites: str | Sequence[str] = ("*",),
         share: float = 0.03,
+        resume: bool = False,
     ) -> None:
         self.problem = ""
         """The part that could not be recorded, in words; empty where nothing is missing."""
@@ -117,15 +137,20 @@ class Watch:
         self._in_loop = 0.0  # seconds spent on watching since the loop began, in its thread
         self.last_step = -1
         """The newest step that `step` was called with; -1 before there is one."""
-        self._model, self._inputs, self._attention = unwrapped(model), inputs, attention
-        self._sites = (sites,) if isinstance(sites, str) else sites
+        named = (sites,) if isinstance(sites, str) else sites
+        self._observer = Observer(model, attention, named, MOST_CELLS)
+        self._inputs = inputs
+        self._kinds: dict[str, Seen] = {}  # site to what its columns are
         self._share, self._tokens, self._out = share, tokens or {}, Path(out)
         # Word to the name of its input, and its index in the batch.
         self._batches: dict[str, tuple[str, int | None]] = {}
         self._words: dict[str, Word] = {}
         self._axes: dict[str, Axes] = {}
-        self._heads = 0
         self._archive: Archive | None = None
+        self._resume = resume
+        self._before: RunView | None = None  # the run that continues
+        self._seconds_before = 0.0
+        self._log: Log | None = None
         self._pending: dict[str, list[Chunk]] = {}  # of each word, until the file is next written
         self._measured: list[Measurement] = []  # the same
         self._moments = Moments()
@@ -152,6 +177,53 @@ class Watch:
             loss: a number, as `loss.item()` gives it; drawn as a curve.
             numbers: other numbers, drawn below the loss; the same names at every step.
         """
+        self._report(step, loss, numbers, whatever=False)
+
+    def record(self, step: int, /, loss: float | None = None, **numbers: float | None) -> None:
+        """Report a step as `step` does, and record it whatever share of the time that takes.
+
+        A loop over saved checkpoints becomes a run in this way.
+        """
+        self._report(step, loss, numbers, whatever=True)
+
+    def log_to(self, writer: Any) -> None:
+        """Log to a `SummaryWriter` of TensorBoard or a run of W&B as well, whenever scores are measured.
+
+        It gets the focus (highest weight of a row) of each head as scalars, the clearest head as a picture.
+        """
+        from transformer.watching.logs import log_of  # imported by those who log
+
+        self._log = log_of(writer)
+
+    def html(self, path: str | Path) -> Path:
+        """Write what is recorded so far as one page that needs nothing else; return its path.
+
+        Raises:
+            InputError: nothing has been recorded yet.
+        """
+        from transformer.exports.page import html_page  # the app's pictures; recording needs none of them
+
+        self._publish()
+        view = self._view
+        if view.frame is None:
+            raise InputError("Nothing has been recorded yet; call step after a step of your loop.")
+        site, head = view.frame.clearest
+        target = Path(path)
+        page = html_page(view, word=view.frame.words[0].text, site=site, head=head)
+        target.write_text(page, encoding="utf-8")
+        return target
+
+    def _repr_html_(self) -> str:
+        """The page of `html` in a frame: what a notebook shows of the last expression of a cell."""
+        if self._archive is None or self._view.frame is None:
+            return f"<p>Headlight: {escape(self.problem or 'nothing has been recorded yet.')}</p>"
+        with TemporaryDirectory() as folder:
+            page = self.html(Path(folder) / "page.html").read_text(encoding="utf-8")
+        return f'<iframe srcdoc="{escape(page)}" style="width: 100%; height: 760px; border: 0"></iframe>'
+
+    def _report(
+        self, step: int, loss: float | None, numbers: Mapping[str, float | None], *, whatever: bool
+    ) -> None:
         if self._closed:
             return
         if self._archive is None:
@@ -163,7 +235,7 @@ class Watch:
                 return
         began, self._last_error = time.monotonic(), _last_error()
         try:
-            self._step(step, loss, numbers)
+            self._step(step, loss, numbers, whatever=whatever)
         except Exception as error:
             self._say(error)
         self._in_loop += time.monotonic() - began
@@ -190,7 +262,8 @@ class Watch:
             self._archive.close()
             if self._archive.problem:
                 self._say(InputError(self._archive.problem))
-        self._model, self._inputs, self._first = nn.Module(), {}, None  # frees their memory for the loop
+        # Frees their memory for the loop.
+        self._observer, self._inputs, self._first = Observer(nn.Module()), {}, None
 
     def __enter__(self) -> Self:
         return self
@@ -220,37 +293,30 @@ class Watch:
         """The maps of all words now, as far as they can be shown. Raises InputError."""
         if not isinstance(self._inputs, Mapping) or not self._inputs:
             raise InputError("inputs is a mapping of names to inputs, such as {'example': inputs}.", "inputs")
-        device = next((one.device for one in self._model.parameters()), None)
+        device = next((one.device for one in self._observer.model.parameters()), None)
         maps: dict[str, dict[str, Array]] = {}
+        self._kinds = {}
         for name, inputs in self._inputs.items():
-            found = attention_of(self._model, _moved(inputs, device), self._attention, self._sites)
-            if not maps:
-                self._say_uncalled(found)
-            n = len(next(iter(found.values())))
-            for site, weights in found.items():
-                for i, of in enumerate(weights if len(weights) == n else ()):
+            found = self._observer.look(_moved(inputs, device))
+            n = len(next(iter(found.values())).weights)
+            for site, seen in found.items():
+                self._kinds.setdefault(plain_name(site), seen._replace(weights=seen.weights[:0]))
+                for i, of in enumerate(seen.weights if len(seen.weights) == n else ()):
                     text = str(name) if n == 1 else f"{name} {i + 1}"
                     self._batches[text] = name, None if n == 1 else i
                     maps.setdefault(text, {})[plain_name(site)] = of
-                if len(weights) != n:
-                    self._say(InputError(f"{site} is left out: its batch is of {len(weights)}, and not {n}."))
+                if len(seen.weights) != n:
+                    self._say(
+                        InputError(f"{site} is left out: its batch is of {len(seen.weights)}, and not {n}.")
+                    )
+        for why in self._observer.left.values():
+            self._say(InputError(why))
         if len(maps) > MAX_WORDS:
             self._say(InputError(f"{len(maps)} examples were given; the first {MAX_WORDS} are recorded."))
         return self._fitting(dict(list(maps.items())[:MAX_WORDS]))
 
-    def _say_uncalled(self, found: Mapping[str, object]) -> None:
-        """Warn of attention modules that the model did not call: they have no weights to show."""
-        named = () if self._attention is not None else attention_modules(self._model)
-        called = {name.partition("#")[0] for name in found}
-        missing = [name for name in named if matches(name, self._sites) and name not in called]
-        if missing:
-            names = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
-            self._say(InputError(f"Not called for these inputs, and not shown: {names}."))
-
     def _fitting(self, maps: Named) -> Named:
         """Leave out attentions that cannot be shown with the others, and warn of them. Raises InputError."""
-        first = next(iter(maps.values()))
-        heads = self._heads or Counter(len(of) for of in first.values()).most_common(1)[0][0]
         left, total = {}, 0
         wanted = self._axes or dict.fromkeys(site for of in maps.values() for site in of)
         for site in wanted:
@@ -258,10 +324,8 @@ class Watch:
             size = sum(2 * math.prod(shape or ()) for shape in shapes)
             if None in shapes:
                 left[site] = "it is not called for every input, at every step"
-            elif heads > MOST_HEADS:
+            elif (heads := max(shape[0] for shape in shapes if shape)) > MOST_HEADS:
                 left[site] = f"it has {heads} heads, and at most {MOST_HEADS} can be shown"
-            elif any(shape is not None and shape[0] != heads for shape in shapes):
-                left[site] = f"it has {shapes[0] and shapes[0][0]} heads, and the others have {heads}"
             elif self._axes and not self._has_shape(site, maps):
                 left[site] = f"its shape is now {shapes[0]}; give Watch inputs of a fixed size"
             elif total + size > MOST_BYTES:
@@ -279,7 +343,6 @@ class Watch:
             self._say(InputError(f"{site} is left out: {why}.{others}"))
         if not some:
             raise InputError("No attention is left that can be recorded.")
-        self._heads = heads
         return shown
 
     def _has_shape(self, site: str, maps: Named) -> bool:
@@ -296,6 +359,10 @@ class Watch:
         began = time.monotonic()
         try:
             self._first = self._observed()
+            took = sum(2 * of.size for maps in self._first.values() for of in maps.values())
+            if took > STEP_BYTES:  # coarser maps: so that enough steps fit into the memory of a run
+                self._observer.most = max(LEAST_CELLS, int(MOST_CELLS * math.sqrt(STEP_BYTES / took)))
+                self._first = self._observed()
             self._costs.append(time.monotonic() - began)
             self._begin_run(self._first)
         except Exception as error:
@@ -309,19 +376,20 @@ class Watch:
         labels = {}
         for text, maps in first.items():
             try:
-                labels[text] = labels_of(text, maps, self._tokens_of(text))
+                labels[text] = labels_of(text, maps, self._tokens_of(text), self._kinds)
             except InputError as error:  # shown with positions
                 self._say(error)
-                labels[text] = labels_of(text, maps, ())
+                labels[text] = labels_of(text, maps, (), self._kinds)
         self._axes = grouped(first, labels)
         self._words = {text: word_of(text, self._axes, labels[text]) for text in first}
         self._pending = {text: [] for text in first}
         if unknown := [name for name in self._tokens if name not in self._inputs]:
             self._say(InputError(f"tokens: there is no input {unknown[0]!r}.", "tokens"))
-        self._archive = _free_file(self._out)
+        self._archive = self._continued() or _free_file(self._out)
         self.path = self._archive.path
-        parameters = list(self._model.parameters())
-        self._own = OwnModel(name=plain_name(type(self._model).__name__))
+        model = self._observer.model
+        parameters = list(model.parameters())
+        self._own = OwnModel(name=plain_name(type(model).__name__))
         view = replace(
             untrained(RunConfig(), new_token()),
             own=self._own,
@@ -340,6 +408,32 @@ class Watch:
 
         self._archive.told = told
 
+    def _continued(self) -> Archive | None:
+        """The file of the run that continues; None, with a warning, if it is not of this model."""
+        path = path_of(self._out)
+        if not self._resume or not path.exists():
+            return None
+        from transformer.storage.saved import (
+            read_run,
+        )  # needs more packages than recording
+
+        try:
+            view = read_run(path).view
+            name = plain_name(type(self._observer.model).__name__)
+            frame, words = view.frame, tuple(self._words.values())
+            alike = frame is not None and (frame.axes.keys(), len(frame.words)) == (
+                self._axes.keys(),
+                len(words),
+            )
+            if view.own is None or view.own.name != name or frame is None or not alike:
+                raise InputError(f"{path} holds a run of another model or other examples.")
+            archive = Archive(path, resumed=True)
+        except InputError as error:
+            self._say(InputError(f"resume: {error} This run is kept in a file of its own."))
+            return None
+        self._before = view
+        return archive
+
     def _tokens_of(self, text: str) -> GivenTokens:
         """The tokens of a word: of its input, or of its example of a batch."""
         name, example = self._batches[text]
@@ -351,7 +445,9 @@ class Watch:
             raise InputError(f"tokens: {len(given)} were given for the examples of {name!r}.", "tokens")
         return given[example]  # type: ignore[index]
 
-    def _step(self, given: int, loss: float | None, numbers: Mapping[str, float | None]) -> None:
+    def _step(
+        self, given: int, loss: float | None, numbers: Mapping[str, float | None], *, whatever: bool
+    ) -> None:
         step = given if isinstance(given, float) else index(given)  # also a NumPy integer
         if isinstance(step, float) or step <= self.last_step or step < 0:
             raise InputError(
@@ -361,14 +457,16 @@ class Watch:
         assert self._archive is not None
         begins = self.last_step < 0
         if begins:
+            if whatever:
+                self._first = None  # there may be no step before
             self._begin(step, numbers)
         self.last_step = step
         seconds = time.monotonic() - self._began - self._in_loop
         if len(self._view.metrics) < DENSE_ROWS or step % SPARSE_ROWS == 0:
             drawn = {"loss": loss} | {name: one for name, one in numbers.items() if self._has_curve(name)}
             known = {name: self._number(name, value) for name, value in drawn.items()}
-            self._view.metrics.append(step=step, seconds=max(seconds, 0.0), **known)
-        if self._due(step):
+            self._view.metrics.append(step=step, seconds=self._seconds_before + max(seconds, 0.0), **known)
+        if whatever or self._due(step):
             self._look(step)
         if begins or (self._archive.due and time.monotonic() >= self._write_at):
             self._publish()
@@ -397,10 +495,17 @@ class Watch:
         assert self._archive is not None
         curves = tuple(name for name in numbers if plain_name(name) == name and name not in RESERVED)
         curves, self._begun_at = curves[:MOST_CURVES], step
-        self._own = replace(self._own, curves=curves)
-        self._published.publish(own=self._own, metrics=Metrics(curves))
-        if step > 0 and self._first is not None:
-            self._record(step - 1, self._first)
+        before = None if self._before is None else self._before.until(step - 1)
+        if before is not None and before.own is not None and before.frames:
+            self._own = replace(self._own, curves=before.own.curves)
+            self._begun_at, self._seconds_before = before.frames.steps[0], before.seconds
+            self._moments.restore(before.moments, ([], len(before.metrics), False))
+            self._published.publish(**vars(before) | {"own": self._own, "state": TRAINING, "reason": ""})
+        else:
+            self._own = replace(self._own, curves=curves)
+            self._published.publish(own=self._own, metrics=Metrics(curves))
+            if step > 0 and self._first is not None:
+                self._record(step - 1, self._first)
         self._first = None
         words = tuple(self._words)
         self._archive.begin(self._view, None, Weights(), lambda: words)
@@ -428,12 +533,11 @@ class Watch:
         """Keep the maps of a step until the file is next written."""
         self._recorded = step
         self._axes = {
-            site: replace(axes, causal=axes.causal and not _reads_ahead(site, maps))
+            site: replace(axes, causal=axes.causal and all(is_causal(of[site]) for of in maps.values()))
             for site, axes in self._axes.items()
         }
         open_maps = {
-            text: {site: np.where(self._open_cells(site, of[site]), of[site], np.nan) for site in self._axes}
-            for text, of in maps.items()
+            text: {site: self._opened(site, of[site]) for site in self._axes} for text, of in maps.items()
         }
         for text, word in self._words.items():
             of = open_maps[text]
@@ -453,18 +557,33 @@ class Watch:
             )
         if step >= self._next_measured:
             self._next_measured = step + max(1, (step - max(self._begun_at, 0)) // MEASURED)
-            scores = {site: pattern_scores([of[site] for of in open_maps.values()]) for site in self._axes}
+            scores = {
+                site: pattern_scores([self._counted(site, of[site]) for of in open_maps.values()])
+                for site in self._axes
+            }
             focus = {site: of[FOCUS] for site, of in scores.items()}
             self._clearest, _ = clearest_head(focus, self._clearest)
             self._measured.append(Measurement(step=step, head_scores=scores, clearest=self._clearest))
             self._moments.roles(step, scores)
+            if self._log is not None:
+                site, head = self._clearest
+                self._log(
+                    step, focus, f"{site}, head {head + 1}", open_maps[next(iter(self._words))][site][head]
+                )
 
-    def _open_cells(self, site: str, weights: Array) -> Array:
-        """(H, Q, K): cells that no mask blocks; a row without any weight is blocked whole."""
-        open_cells: Array = ~np.isnan(weights)
-        if self._axes[site].causal:
-            open_cells = open_cells & (np.tri(*weights.shape[1:]) == 1)
-        return open_cells
+    def _opened(self, site: str, weights: Array) -> Array:
+        """(H, Q, K) weights; NaN also above the diagonal of a causal attention of a given function."""
+        if not self._axes[site].causal:
+            return weights
+        return np.where(later_cells(*weights.shape[1:]), np.nan, weights)
+
+    def _counted(self, site: str, weights: Array) -> Array:
+        """(H, Q, K) weights without the rows of padding, which are those whose own column is blocked."""
+        n_rows, n_columns = weights.shape[1:]
+        if n_rows != n_columns - self._kinds[site].rest or self._kinds[site].relative:
+            return weights
+        padding: Array = np.all(np.isnan(weights.reshape(-1, n_columns)), axis=0, keepdims=True)[0]
+        return np.where(padding[:n_rows, None], np.nan, weights)
 
     def _publish(self, **more: Any) -> None:
         """Publish what was recorded since the last call."""
@@ -485,7 +604,7 @@ class Watch:
             **{
                 "step": max(self.last_step, 0),
                 "planned": max(self.last_step, 0),
-                "seconds": max(0.0, time.monotonic() - self._began - self._in_loop),
+                "seconds": self._seconds_before + max(0.0, time.monotonic() - self._began - self._in_loop),
                 "frames": frames,
                 "moments": moments,
                 "turned_at": turned,
@@ -505,11 +624,6 @@ class Watch:
             warnings.warn(f"Headlight: {said} Training goes on.", RuntimeWarning, stacklevel=3)
         except RuntimeWarning:  # where warnings are errors
             LOG.warning("%s", said)
-
-
-def _reads_ahead(site: str, maps: Named) -> bool:
-    """Whether some row of some word looks at later columns."""
-    return any(np.nan_to_num(np.triu(of[site], 1)).any() for of in maps.values())
 
 
 def _rank() -> int:

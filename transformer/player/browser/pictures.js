@@ -3,7 +3,7 @@
 import { upTo } from "./chunks.js";
 import { counted } from "./control.js";
 
-export const [FUTURE, BY_HAND] = [1, 4]; // codes of blocked cells, as in transformer/axes.py
+export const FUTURE = 1; // code of a cell that the causal mask blocks, as in transformer/axes.py
 const MAX_WRONG_TOKEN_LETTERS = 7; // maximum letters of a wrong token beside its row
 const EVERYWHERE = 0.3; // a map whose highest weight is below this looks everywhere
 const STAYS = 0.95; // share of the highest weight with which the cell of the callout stays the same
@@ -16,15 +16,17 @@ function tableOf(maps, site, head, look, { row = 0, column = 0, hidden, frames }
   return {
     row, column, high, wide, frames, site, head, off: maps.isOff(site, head),
     value: (i, j) => (i === hidden ? undefined : maps.cell(site, head, i, j)),
-    code: (i, j) => (i !== hidden && maps.cell(site, head, i, j) === null ? (look.causal && j > i ? FUTURE : BY_HAND) : 0),
+    code: (i, j) => (i !== hidden && maps.cell(site, head, i, j) === null ? (look.causal && j > i ? FUTURE : look.blocked) : 0),
   };
 }
 
 // What a cell shows, in words.
-function saysOf({ rows, columns }, colors, { value, code }, row, column) {
+function saysOf({ rows, columns, spans }, colors, { value, code }, row, column) {
+  const named = (labels, of, i) => (of[i] ? `${labels[i]} <small>${of[i]}</small>` : labels[i]);
+  const [from, to] = [named(rows, spans.rows, row), named(columns, spans.columns, column)];
   const reason = code(row, column), weight = reason ? 0 : value(row, column);
   if (weight === undefined) return "";
-  return reason ? `${rows[row]} may not look at ${columns[column]}<br>${colors.blocked[reason][2]}` : `${rows[row]} · looks at ${columns[column]}<br><b>${percent(weight)}</b>`;
+  return reason ? `${from} may not look at ${to}<br>${colors.blocked[reason][2]}` : `${from} · looks at ${to}<br><b>${percent(weight)}</b>`;
 }
 
 // The head of one kind of attention that is shown large at a step: the pinned head, or the one that the index names.
@@ -47,7 +49,7 @@ export function largePicture({ index, maps, segment, step, kind, site, head, hid
     name: run ?? name, about: run ? [name, when, role].filter(Boolean).join(" · ") : `<span class="role">${role} · </span>${callout.text}`,
     details: [`“${maps.look.short}”`, `step ${counted(step)}`, ...(index.own ? [] : [`seed ${index.seed}`]), FED[maps.look.fed] ?? maps.look.fed],
     rows: look.rows, columns: look.columns, rowTitle: look.rowTitle, columnTitle: look.columnTitle, callout: callout.cell,
-    foot: run ? "" : FOOT + (look.writes ? ` Beside a row: what it would write after the right ${index.token}s.` : ""),
+    foot: run ? "" : FOOT + (index.own ? "" : ENDS) + (look.writes ? ` Beside a row: what it would write after the right ${index.token}s.` : ""),
     marks: look.writes || hidden !== undefined ? look.rows.map((_, i) => (i === hidden ? "<b>?</b>" : i in maps.wrong ? `<b>✗</b> ${short(maps.wrong[i], index.token)}` : "")) : undefined,
     says: (_, row, column) => saysOf(look, colors, table, row, column),
     step,
@@ -69,7 +71,8 @@ export function strongestCell(weights, rows = () => true) {
   return found ?? [0, 0];
 }
 
-const FOOT = "Brighter: more attention (the scale is finer below 25%); rows add up to 100%. [SOS], [EOS]: start, end.";
+const FOOT = "Brighter: more attention (the scale is finer below 25%); rows add up to 100%.";
+const ENDS = " [SOS], [EOS]: start, end.";
 const special = (token) => token.length > 1 && token.startsWith("[");
 const quoted = (token) => (special(token) ? token : `“${token}”`);
 // Names of what a map is computed from, with the field's term.
@@ -107,9 +110,12 @@ const MANY_LAYERS = 4, MANY_HEADS = 6; // more are named by their numbers alone
 // Heads with a clear role have a frame; the head that is shown large has a thicker one.
 export function stripPicture({ index, maps, segment, step, kind, site, head, hidden }, { fileName }) {
   const look = maps.look.kinds[kind], { colors } = index, { sites } = index.kinds[kind];
-  const [heads, high, wide] = maps.chunk.sites[sites[0]];
+  const [, high, wide] = maps.chunk.sites[sites[0]];
+  const heads = Math.max(...sites.map((one) => maps.chunk.sites[one][0]));
   const numbers = Array.from({ length: heads }, (_, number) => number);
-  const tables = numbers.flatMap((number) => sites.map((one, layer) => {
+  const has = (one, number) => number < maps.chunk.sites[one][0];
+  const tables = numbers.flatMap((number) => sites.flatMap((one, layer) => {
+    if (!has(one, number)) return [];
     const width = one === site && number === head ? 4 : segment.lit[one]?.[number] ? 2 : 0;
     return tableOf(maps, one, number, look, {
       row: number * (high + 1), column: layer * (wide + 1), hidden, frames: width ? [[0, 0, high, wide, colors.outline, width]] : [],

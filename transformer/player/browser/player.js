@@ -233,7 +233,7 @@ export class Player {
     const to = neighbour([sites.indexOf(site), head], event.key, sites.length, this.index.heads[site].length);
     if (!to && event.key !== "Enter") return;
     event.preventDefault();
-    this.choose({ pinned: to && [sites[to[0]], to[1]] });
+    this.choose({ pinned: to && [sites[to[0]], Math.min(to[1], this.index.heads[sites[to[0]]].length - 1)] });
   }
 
   rest() {

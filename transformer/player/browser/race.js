@@ -3,7 +3,7 @@
 import { nearest, upTo } from "./chunks.js";
 import { counted } from "./control.js";
 import { element } from "./element.js";
-import { BY_HAND, FUTURE, largeHead, largePicture } from "./pictures.js";
+import { FUTURE, largeHead, largePicture } from "./pictures.js";
 import { SIDES } from "./pair.js";
 import { Player } from "./player.js";
 
@@ -134,7 +134,7 @@ export class Race extends Player {
     const [most, row, column] = numbers.flatMap((cells, i) => cells.map((n, j) => [n ?? 0, i, j])).reduce((a, b) => (Math.abs(b[0]) > Math.abs(a[0]) ? b : a));
     const heads = shown.map(({ index, site, head }) => index.heads[site][head]);
     const said = most === 0 ? "no difference in any cell" : `most: ${base.rows[row]} · ${base.columns[column]}: ${most > 0 ? "+" : "−"}${Math.round(100 * Math.abs(most))}%`;
-    const code = (i, j) => (numbers[i][j] === null ? (base.causal && j > i ? FUTURE : BY_HAND) : 0);
+    const code = (i, j) => (numbers[i][j] === null ? (base.causal && j > i ? FUTURE : base.blocked) : 0);
     this.difference.show({
       tables: [{ row: 0, column: 0, high: numbers.length, wide: numbers[0].length, code, value: (i, j) => (1 + numbers[i][j]) / 2 }],
       numbers, scale, blocked: colors.blocked, legend, columns: base.columns, step: Math.max(...shown.map(({ step }) => step)), data: { most },

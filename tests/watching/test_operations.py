@@ -1,0 +1,466 @@
+"""Attention is found among a model's operations, whoever wrote its modules."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from tests.watching import written
+from tests.watching.written import HEADS, IDS, B, Fused, Stack, T, Written
+from transformer import InputError, attention_of
+from transformer.watching import operations
+from transformer.watching.attention import Observer
+from transformer.watching.layout import Layout
+
+BIAS = torch.linspace(-2, 2, HEADS * T * T).reshape(HEADS, T, T)
+SOME = BIAS[0] > -1.9  # every row has an allowed key
+
+
+def seeded(make):
+    torch.manual_seed(11)
+    return make()
+
+
+KEPT = {
+    "softmax and product": Written,
+    "masked by -1e9": lambda: Written(low=-1e9),
+    "folded into the batch": written.Folded,
+    "folded, heads first": lambda: written.Folded(heads_first=True),
+    "heads on the last axis": written.HeadsLast,
+    "a sink": written.Sink,
+    "columns of neighbours": written.Banded,
+}
+
+
+@pytest.mark.parametrize("kind", KEPT)
+def test_weights_that_a_model_computes_itself_are_those_that_it_keeps(kind):
+    model = seeded(lambda: Stack(KEPT[kind](), KEPT[kind]()))
+    found = attention_of(model, IDS)
+    assert list(found) == ["blocks.0", "blocks.1"]
+    for weights, block in zip(found.values(), model.blocks, strict=True):
+        assert weights.shape[:3] == (B, HEADS, T)
+        np.testing.assert_allclose(weights, block.kept.detach().numpy(), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {},
+        {"scale": 0.7},
+        {"is_causal": False, "attn_mask": BIAS},  # for this shape PyTorch has a softmax and a product
+        {"is_causal": False, "attn_mask": BIAS[None]},
+        {"is_causal": False, "attn_mask": SOME},
+        {"keys": 1},
+        {"heads": 6, "keys": 2, "is_causal": False},
+    ],
+    ids=str,
+)
+def test_weights_of_fused_attention_equal_arithmetic_head_by_head(how, monkeypatch):
+    model = seeded(lambda: Stack(Fused(**how)))
+    for small in (operations._SMALL, 0):  # at once, and one head after the other
+        monkeypatch.setattr(operations, "_SMALL", small)
+        (weights,) = attention_of(model, IDS).values()
+        truth = model.blocks[0].truth(model.embed(IDS)).detach().numpy()
+        np.testing.assert_allclose(weights, truth, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without")
+def test_flex_attention_gives_its_weights_with_its_changed_scores():
+    model = seeded(lambda: Stack(written.Flexible(), width=64))
+    seen = Observer(model).look(IDS)["blocks.0"]
+    truth = model.blocks[0].truth(model.embed(IDS)).detach().numpy()
+    np.testing.assert_allclose(np.nan_to_num(seen.weights), truth, atol=1e-6)
+    assert (np.isnan(seen.weights) == np.triu(np.ones((T, T)), 1).astype(bool)).all()
+
+
+def test_modules_with_one_head_each_are_one_attention_only_if_they_read_the_same():
+    model = seeded(lambda: Stack(written.Heads()))
+    found = attention_of(model, IDS)
+    assert list(found) == ["blocks.0.heads"]
+    np.testing.assert_allclose(found["blocks.0.heads"], model.blocks[0].kept.detach().numpy(), atol=1e-6)
+    found = attention_of(seeded(written.Layers), IDS)
+    assert {name: one.shape for name, one in found.items()} == {
+        f"layers.{i}": (B, 1, T, T) for i in range(HEADS)
+    }
+
+
+def test_calls_with_one_query_each_are_the_rows_of_one_map():
+    model = seeded(written.Additive)
+    (weights,) = attention_of(model, IDS).values()
+    np.testing.assert_allclose(weights, model.kept.detach().numpy(), atol=1e-6)
+    assert weights.shape == (B, 1, 5, T)
+
+
+def test_windows_of_an_example_are_attentions_of_their_own():
+    model = seeded(lambda: Stack(written.Windows()))
+    found = attention_of(model, IDS)
+    assert list(found) == [f"blocks.0 window {i}" for i in (1, 2, 3)]
+    kept = model.blocks[0].kept.detach().numpy().reshape(B, 3, HEADS, 4, 4)
+    for i, weights in enumerate(found.values()):
+        np.testing.assert_allclose(weights, kept[:, i], atol=1e-6)
+
+
+def test_a_share_that_goes_to_no_position_is_the_last_column():
+    model = seeded(lambda: Stack(written.Sink()))
+    seen = Observer(model).look(IDS)["blocks.0"]
+    assert seen.rest
+    np.testing.assert_allclose(seen.weights.sum(-1), 1, atol=1e-6)
+    np.testing.assert_allclose(seen.weights[..., -1], 1 - model.blocks[0].kept.sum(-1).numpy(), atol=1e-6)
+
+
+def test_columns_of_neighbours_are_relative_to_their_row():
+    assert Observer(seeded(lambda: Stack(written.Banded()))).look(IDS)["blocks.0"].relative
+    assert not Observer(seeded(lambda: Stack(Written()))).look(IDS)["blocks.0"].relative
+
+
+@pytest.mark.parametrize("low", [-torch.inf, -1e9, torch.finfo(torch.float32).min])
+def test_masked_cells_are_blocked_and_cells_without_weight_are_not(low):
+    block = Written(low=low)
+    seen = Observer(seeded(lambda: Stack(block))).look(IDS)["blocks.0"]
+    assert (np.isnan(seen.weights) == np.triu(np.ones((T, T)), 1).astype(bool)).all()
+    with torch.no_grad():
+        block.query.weight *= 300.0  # the softmax of some cells is 0, and nothing blocks them
+    sharp = Observer(seeded(lambda: Stack(Written()))).look(IDS)["blocks.0"]
+    assert not np.isnan(sharp.weights).any()
+
+
+def test_rows_without_an_allowed_key_are_blocked_and_nothing_else_is_lost():
+    model, padding = seeded(written.LeftPadded), torch.zeros(B, T, dtype=torch.bool)
+    padding[1, :4] = True
+    masked = torch.zeros(B, T).masked_fill(padding, -torch.inf)
+    for seen in Observer(model).look((IDS, masked)).values():
+        hidden = np.isnan(seen.weights)
+        future = np.triu(np.ones((T, T)), 1).astype(bool)
+        assert (hidden[0] == future).all()
+        assert (hidden[1] == (future | padding[1].numpy())).all()
+        rows = ~hidden.all(-1)
+        np.testing.assert_allclose(np.nan_to_num(seen.weights).sum(-1)[rows], 1, atol=1e-5)
+
+
+@pytest.mark.parametrize("other", [written.Router, written.Codebook, written.Gate])
+def test_a_softmax_of_a_gate_is_no_attention(other):
+    assert list(attention_of(seeded(lambda: Stack(other(), Fused())), IDS)) == ["blocks.1"]
+
+
+@pytest.mark.parametrize("stack", [written.Direct, written.Checkpointed])
+def test_attentions_have_the_name_of_the_innermost_module_however_it_is_called(stack):
+    model = seeded(lambda: stack(Written(), Fused(heads=4), written.OwnForward(24, 3, batch_first=True)))
+    found = attention_of(model, IDS)
+    assert {name: one.shape[1] for name, one in found.items()} == {
+        "blocks.0": 3,
+        "blocks.1": 4,
+        "blocks.2": 3,
+    }
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("make", [Written, Fused, written.Folded, written.Sink])
+def test_weights_in_half_precision_are_near_those_in_full(make, dtype):
+    model = seeded(lambda: Stack(make(), make()))
+    full = attention_of(model, IDS)
+    half = attention_of(model.to(dtype), IDS)
+    for name, weights in half.items():
+        np.testing.assert_allclose(weights, full[name], atol=0.03)
+
+
+class Counted:
+    """A backend of `torch.compile` that counts what it compiles."""
+
+    def __init__(self):
+        self.n = 0
+
+    def __call__(self, graph, inputs):
+        self.n += 1
+        return graph.forward
+
+
+def trained(model, steps, observed):
+    """Return the losses of a training in train mode, with dropout."""
+    torch.manual_seed(3)
+    optimizer, losses, observer = torch.optim.Adam(model.parameters(), 1e-3), [], Observer(model)
+    for i in range(steps):
+        loss = model((IDS + i) % 20).square().mean()
+        loss.backward()
+        if observed:
+            assert observer.look(IDS)
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+    return losses
+
+
+@pytest.mark.parametrize(
+    "make", [Written, Fused, written.Folded, written.Heads, written.Windows, written.Router]
+)
+def test_losses_of_200_steps_are_the_same_bit_for_bit(make):
+    both = lambda: Stack(make(), Fused())  # noqa: E731
+    assert trained(seeded(both), 200, True) == trained(seeded(both), 200, False)
+
+
+def test_a_model_that_is_compiled_in_place_is_seen_and_nothing_is_compiled_anew():
+    backend = Counted()
+    model = seeded(lambda: Stack(Written(), Fused()))
+    model.compile(backend=backend)
+    losses = trained(model, 3, False)
+    compiled = backend.n
+    assert compiled > 0
+    model.load_state_dict(seeded(lambda: Stack(Written(), Fused())).state_dict())
+    assert trained(model, 3, True) == losses
+    assert backend.n == compiled
+    assert list(attention_of(model, IDS)) == ["blocks.0", "blocks.1"]
+
+
+# Proof.
+
+
+def swapped(layout, weights, arranged=Layout.arranged):
+    return arranged(layout, weights).flip(2)
+
+
+def other_group(heads, n):
+    return heads if heads.shape[1] == n else heads.repeat(1, n // heads.shape[1], 1, 1)
+
+
+def without(name):
+    """Fused weights that are computed without the mask, or without the scale."""
+
+    def weights(query, key, mask, causal, scale):
+        given = {"mask": mask, "causal": causal, "scale": scale} | name
+        return operations_weights(query, key, **given)
+
+    return weights
+
+
+operations_weights = operations.fused_weights
+
+
+@pytest.mark.parametrize(
+    ("make", "place", "name", "wrong"),
+    [
+        (
+            lambda: Fused(is_causal=False, attn_mask=BIAS[None]),
+            operations,
+            "fused_weights",
+            without({"mask": None}),
+        ),
+        (Fused, operations, "fused_weights", without({"causal": False})),
+        (Fused, operations, "fused_weights", without({"scale": 1.0})),
+        (Written, Layout, "arranged", swapped),
+        (lambda: Fused(heads=6, keys=2), operations, "grouped", other_group),
+    ],
+    ids=["mask forgotten", "causality forgotten", "scale forgotten", "heads swapped", "groups wrong"],
+)
+def test_an_attention_that_is_read_wrongly_is_left_out_with_its_reason(make, place, name, wrong, monkeypatch):
+    model = seeded(lambda: Stack(make(), Written(heads=4)))
+    assert list(attention_of(model, IDS)) == ["blocks.0", "blocks.1"]
+    if name == "grouped":  # the values are those of the model
+        weights = operations.fused_weights
+        wrong_keys = lambda q, k, *rest: weights(q, other_group(k[:, ::3], 6), *rest)  # noqa: E731
+        monkeypatch.setattr(operations, "fused_weights", wrong_keys)
+    else:
+        monkeypatch.setattr(place, name, wrong)
+    observer = Observer(model)
+    try:
+        assert "blocks.0" not in observer.look(IDS)
+    except InputError:
+        pass  # nothing is left
+    assert observer.left["blocks.0"].startswith(
+        "blocks.0 is left out: what was read does not give the output of this attention (it is off by "
+    )
+
+
+def test_another_softmax_than_that_of_the_attention_is_left_out(monkeypatch):
+    taken = operations.Observing._trace
+
+    def confused(self, tensor, trace):
+        if trace.weights is tensor:
+            trace.weights = tensor.flip(-1)
+        taken(self, tensor, trace)
+
+    monkeypatch.setattr(operations.Observing, "_trace", confused)
+    observer = Observer(seeded(lambda: Stack(Written())))
+    with pytest.raises(InputError, match=r"blocks\.0 is left out: what was read does not give the output"):
+        observer.look(IDS)
+
+
+def test_a_model_that_gives_another_output_while_it_is_observed_is_not_shown():
+    class Peeks(Stack):
+        def forward(self, ids):
+            watched = torch.overrides._get_current_function_mode() is not None
+            return super().forward(ids) + watched
+
+    with pytest.raises(InputError, match="Peeks gives another output while it is observed"):
+        attention_of(Peeks(Fused()), IDS)
+
+
+def test_a_model_that_never_gives_the_same_output_is_not_shown():
+    class Counts(Stack):
+        n = 0
+
+        def forward(self, ids):
+            self.n += 1
+            return super().forward(ids) + self.n
+
+    with pytest.raises(InputError, match="Counts gives another output at every call"):
+        attention_of(Counts(Fused()), IDS)
+
+
+@torch.library.custom_op("tests::flash_attention", mutates_args=())
+def foreign(q: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    return q + v
+
+
+def test_an_attention_of_another_library_is_named():
+    class Foreign(nn.Module):
+        def forward(self, x):
+            return foreign(x, x)
+
+    observer = Observer(Stack(Fused(), Foreign()))
+    assert list(observer.look(IDS)) == ["blocks.0"]
+    assert observer.left == {
+        "blocks.1": "blocks.1 is left out: the weights of tests::flash_attention cannot be computed."
+    }
+
+
+# Long axes.
+
+
+@pytest.mark.parametrize(
+    "make", [Fused, Written, lambda: Fused(is_causal=False, attn_mask=SOME), written.Sink]
+)
+@pytest.mark.parametrize("small", [0, operations._SMALL])
+def test_a_pooled_map_is_the_mean_over_its_rows_and_the_sum_over_its_columns(make, small, monkeypatch):
+    monkeypatch.setattr(operations, "_SMALL", small)
+    model = seeded(lambda: Stack(make()))
+    full, seen = (Observer(model, most=most).look(IDS)["blocks.0"] for most in (None, 4))
+    assert seen.pooled == (3, 3)
+    truth = np.full((B, HEADS, 4, 4 + seen.rest), np.nan, np.float32)
+    for row in range(4):
+        of_row = full.weights[:, :, 3 * row : 3 * row + 3]
+        for column in range(4):
+            cells = of_row[..., 3 * column : min(3 * column + 3, T)]
+            if not np.isnan(cells).all():
+                truth[:, :, row, column] = np.nansum(cells, -1).mean(-1)
+        if seen.rest:
+            truth[:, :, row, 4] = of_row[..., T].mean(-1)
+    np.testing.assert_allclose(seen.weights, truth, atol=1e-6)
+    np.testing.assert_allclose(np.nansum(seen.weights, -1), 1, atol=1e-5)
+
+
+# Libraries.
+
+
+def library(name):
+    """Return a model of a library with random weights, its inputs, and shapes of some of its attentions."""
+    import transformers as hf
+
+    small = {"num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 32, "hidden_size": 24}
+    grouped = small | {
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "hidden_size": 32,
+        "vocab_size": 20,
+    }
+    ids, image = {"input_ids": IDS + 1}, {"pixel_values": torch.randn(2, 3, 16, 16)}
+    if name == "Longformer":
+        config = hf.LongformerConfig(vocab_size=30, attention_window=4, max_position_embeddings=64, **small)
+        return hf.LongformerModel(config), ids, {"encoder.layer.0.attention.self": (2, 3, 12, 5)}
+    if name == "gpt-oss":
+        config = hf.GptOssConfig(
+            head_dim=8, num_local_experts=4, num_experts_per_tok=2, pad_token_id=0, **grouped
+        )
+        return hf.GptOssForCausalLM(config), ids, {"model.layers.0.self_attn": (2, 4, T, T)}
+    if name == "Swin":
+        config = hf.SwinConfig(
+            image_size=32, patch_size=2, embed_dim=12, depths=[2, 2], num_heads=[2, 4], window_size=4
+        )
+        shapes = {f"encoder.layers.{i}.blocks.1.attention window 4": (2, 2 + 2 * i, 16, 16) for i in (0, 1)}
+        return hf.SwinModel(config), {"pixel_values": torch.randn(2, 3, 32, 32)}, shapes
+    if name == "SigLIP":
+        config = hf.SiglipVisionConfig(image_size=16, patch_size=4, **small)
+        shapes = {"encoder.layers.1.self_attn": (2, 3, 16, 16), "head.attention": (2, 3, 1, 16)}
+        return hf.SiglipVisionModel(config), image, shapes
+    if name == "T5":
+        config = hf.T5Config(
+            vocab_size=20, d_model=24, d_kv=8, d_ff=30, num_layers=2, num_heads=3, decoder_start_token_id=0
+        )
+        shapes = {
+            "encoder.block.1.layer.0.SelfAttention": (2, 3, T, T),
+            "decoder.block.0.layer.1.EncDecAttention": (2, 3, 5, T),
+        }
+        return hf.T5ForConditionalGeneration(config), ids | {"decoder_input_ids": IDS[:, :5]}, shapes
+    if name == "Perceiver":
+        config = hf.PerceiverConfig(
+            num_latents=6, d_latents=24, d_model=16, num_blocks=1, num_self_attends_per_block=2,
+            num_self_attention_heads=3, num_cross_attention_heads=2,
+        )  # fmt: skip
+        shapes = {"encoder.cross_attention.attention.self": (2, 2, 6, 10)}
+        return hf.PerceiverModel(config), {"inputs": torch.randn(2, 10, 16)}, shapes
+    if name == "Mixtral":
+        config = hf.MixtralConfig(num_local_experts=4, **grouped)
+        return (
+            hf.MixtralForCausalLM(config),
+            ids,
+            {f"model.layers.{i}.self_attn": (2, 4, T, T) for i in (0, 1)},
+        )
+    if name == "ViT":
+        config = hf.ViTConfig(image_size=16, patch_size=4, **small)
+        return hf.ViTModel(config), image, {"layers.1.attention": (2, 3, 17, 17)}
+    from diffusers import UNet2DModel
+
+    model = UNet2DModel(
+        sample_size=16, layers_per_block=1, block_out_channels=(16, 32), norm_num_groups=8,
+        attention_head_dim=8,
+        down_block_types=("DownBlock2D", "AttnDownBlock2D"), up_block_types=("AttnUpBlock2D", "UpBlock2D"),
+    )  # fmt: skip
+    inputs = torch.randn(2, 3, 16, 16), torch.tensor([3, 5])
+    return model, inputs, {"mid_block.attentions.0": (2, 4, 64, 64)}
+
+
+LIBRARY = ["Longformer", "gpt-oss", "Swin", "SigLIP", "T5", "Perceiver", "Mixtral", "ViT", "U-Net"]
+
+
+@pytest.mark.parametrize("name", LIBRARY)
+def test_a_model_of_a_library_is_seen_and_stays_as_it_was(name):
+    model, inputs, shapes = seeded(lambda: library(name))
+    before = [len(one._forward_hooks) + len(one._forward_pre_hooks) for one in model.modules()]
+    state = torch.random.get_rng_state()
+    observer = Observer(model.train())
+    found = observer.look(inputs)
+    assert observer.left == {}
+    for site, shape in shapes.items():
+        weights = found[site].weights[..., : shape[-1]]
+        assert weights.shape == shape
+    for seen in found.values():
+        rows = ~np.isnan(seen.weights).all(-1)
+        np.testing.assert_allclose(np.nansum(seen.weights, -1)[rows], 1, atol=1e-4)
+    assert [len(one._forward_hooks) + len(one._forward_pre_hooks) for one in model.modules()] == before
+    assert torch.equal(torch.random.get_rng_state(), state)
+    assert all(one.training for one in model.modules())
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_the_router_of_a_mixture_of_experts_is_no_attention():
+    model, inputs, shapes = seeded(lambda: library("Mixtral"))
+    assert list(attention_of(model, inputs)) == list(shapes)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("Longformer", lambda weights: weights[:, :, :T, :5]),
+        ("T5", lambda weights: weights),
+        ("ViT", lambda weights: weights),
+    ],
+)
+def test_weights_equal_those_that_the_library_returns(name, shown):
+    model, inputs, _ = seeded(lambda: library(name))
+    found = attention_of(model, inputs)
+    model.set_attn_implementation("eager")
+    with torch.no_grad():
+        output = model.eval()(**inputs, output_attentions=True)
+    given = output.encoder_attentions if name == "T5" else output.attentions
+    for weights, truth in zip(found.values(), given, strict=False):  # the encoder comes first
+        np.testing.assert_allclose(shown(weights), truth.numpy(), atol=1e-6)

@@ -1,0 +1,166 @@
+"""How the weights of an attention are arranged: which axes are examples, heads, queries and keys."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+EXAMPLES, WINDOWS, HEADS = "examples", "windows", "heads"
+Split = tuple[tuple[str, int], ...]
+"""What the axes before those of queries and keys are, in order, with sizes; some axes are two in one."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The arrangement of the weights of one attention, which may have any number of axes."""
+
+    shape: tuple[int, ...]
+    """Shape of the weights as the model arranges them, and 1."""
+    order: tuple[int, ...]
+    """All axes of this shape, those of queries and of keys last."""
+    split: Split
+    columns: tuple[int, ...] | None = None
+    """The columns that are multiplied with values; None where that is all of them."""
+    relative: bool = False
+    """Whether a column is a position relative to the query."""
+    others: tuple[Split, ...] = ()
+    """Other splits of the same sizes: a second look, at the examples in reverse order, tells them apart."""
+
+    def arranged(self, weights: Tensor) -> Tensor:
+        """The weights as (B, windows, H, Q, K)."""
+        ends = [self.shape[axis] for axis in self.order[-2:]]
+        apart = weights.unsqueeze(-1).permute(self.order).reshape(*(n for _, n in self.split), *ends)
+        found = apart.permute(*self._places, -2, -1).reshape(*self.sizes, *ends)
+        return found if self.columns is None else found[..., list(self.columns)]
+
+    def back(self, arranged: Tensor) -> Tensor:
+        """Weights (B, windows, H, Q, K) as the model arranges them; columns that it cuts off are 0."""
+        ends = [self.shape[axis] for axis in self.order[-2:]]
+        whole = arranged
+        if self.columns is not None:
+            whole = arranged.new_zeros(*arranged.shape[:-1], ends[1])
+            whole[..., list(self.columns)] = arranged
+        apart = whole.reshape(*(self.split[place][1] for place in self._places), *ends)
+        again = apart.permute(*(self._places.index(i) for i in range(len(self._places))), -2, -1)
+        lead = again.reshape(*(self.shape[axis] for axis in self.order))
+        return lead.permute(*(self.order.index(axis) for axis in range(len(self.order)))).squeeze(-1)
+
+    @property
+    def whole(self) -> tuple[int, int]:
+        """Number of queries and of keys."""
+        return self.shape[self.order[-2]], len(self.columns or range(self.shape[self.order[-1]]))
+
+    @property
+    def _places(self) -> list[int]:
+        """The parts of the split, those of examples first, then windows, then heads."""
+        return [
+            i for kind in (EXAMPLES, WINDOWS, HEADS) for i, (one, _) in enumerate(self.split) if one == kind
+        ]
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """Number of examples, of windows of an example, and of heads."""
+        n, windows, heads = (
+            math.prod(n for one, n in self.split if one == kind) for kind in (EXAMPLES, WINDOWS, HEADS)
+        )
+        return n, windows, heads
+
+
+def plain_layout(shape: Sequence[int], inputs: Sequence[int]) -> Layout:
+    """The layout of a fused attention, (N, H, Q, K): N are examples, or windows of examples."""
+    splits = _splits(shape[:2], shape[2], inputs, None)
+    first, *others = [split for split in splits if split[-1] == (HEADS, shape[1])] or [
+        ((EXAMPLES, shape[0]), (HEADS, shape[1]))
+    ]
+    return _with_virtual(Layout((*shape, 1), (4, 0, 1, 2, 3), first, others=tuple(others)))
+
+
+def layout_of(
+    index: Tensor, shape: Sequence[int], axis: int, inputs: Sequence[int], heads: int | None
+) -> Layout | None:
+    """How weights are arranged that are the left factor of a product.
+
+    Args:
+        index: (N, rows, columns); for each value of the factor its place in the flattened weights, or -1.
+        shape: of the weights.
+        axis: the axis of the weights along which they add up to 1.
+        inputs: sizes of the first two axes of the model's inputs, one of which is the number of examples.
+        heads: the number of heads of the module, if it is known.
+
+    Returns:
+        None where the product is not over the axis along which the weights add up to 1.
+    """
+    known = index >= 0
+    places = [torch.where(known, (index // math.prod(shape[i + 1 :])) % n, -1) for i, n in enumerate(shape)]
+    along = [_varies(place, -1) for place in places]
+    if any(varies for i, varies in enumerate(along) if i != axis) or not (along[axis] or shape[axis] == 1):
+        return None
+    down = [_varies(place, -2) for place in places]
+    queries = [i for i, varies in enumerate(down) if varies and i != axis]
+    relative = down[axis]
+    rest = [i for i in range(len(shape)) if i != axis]
+    virtual = len(shape)  # stands for the axis of queries where there is one query
+    if queries:
+        alike = [i for i in queries if shape[i] == shape[axis]]
+        query = alike[0] if len(alike) == 1 else queries[-1]
+    elif len(rest) > 1:
+        query = rest[-2] if len(rest) > 3 and shape[rest[-1]] == 1 else rest[-1]
+        relative |= index.shape[1] == 1 < shape[query]  # each query has values of its own
+    else:
+        query = virtual
+    lead = [i for i in range(len(shape)) if i not in (axis, query)]
+    first, *others = _splits([shape[i] for i in lead], 1 if query == virtual else shape[query], inputs, heads)
+    used = torch.unique(places[axis][known])
+    columns = None if len(used) == shape[axis] else tuple(used.tolist())
+    if query == virtual:
+        return Layout((*shape, 1), (*lead, query, axis), first, columns, relative, tuple(others))
+    return _with_virtual(
+        Layout((*shape, 1), (virtual, *lead, query, axis), first, columns, relative, tuple(others))
+    )
+
+
+def _with_virtual(layout: Layout) -> Layout:
+    """The layout with the last axis, of size 1, counted as one of examples."""
+    one = (EXAMPLES, 1)
+    return replace(layout, split=(one, *layout.split), others=tuple((one, *split) for split in layout.others))
+
+
+def _varies(place: Tensor, axis: int) -> bool:
+    """Whether neighbours along an axis have different places; padding has none."""
+    if place.shape[axis] == 1:
+        return False
+    one, other = place.narrow(axis, 0, place.shape[axis] - 1), place.narrow(axis, 1, place.shape[axis] - 1)
+    return bool(((one != other) & (one >= 0) & (other >= 0)).any())
+
+
+def _splits(sizes: Sequence[int], rows: int, inputs: Sequence[int], heads: int | None) -> list[Split]:
+    """What axes of these sizes may be, the most likely first: examples, windows of examples, and heads."""
+    if not sizes:
+        return [()]
+    first, *more = sizes
+    n = next((n for n in inputs if first == n), next((n for n in inputs if n and first % n == 0), 1))
+    if not more:
+        n = first // heads if heads else n
+        if first == n:
+            return [((EXAMPLES, n),)]
+        folded: list[Split] = [((EXAMPLES, n), (HEADS, first // n)), ((HEADS, first // n), (EXAMPLES, n))]
+        return folded[:1] if n == 1 or heads else folded
+    heads_first: Split = ((HEADS, first), (EXAMPLES, more[0]))
+    if len(more) > 1:
+        count = len(inputs) > 1 and [m * rows == inputs[1] for m in more]
+        return [
+            ((EXAMPLES, first), *((WINDOWS if count and count[i] else HEADS, m) for i, m in enumerate(more)))
+        ]
+    if first == n:
+        plain: Split = ((EXAMPLES, n), (HEADS, more[0]))
+        return [plain, heads_first] if more[0] == n > 1 else [plain]
+    if more[0] == 1 and n == 1 and rows in inputs:
+        return [heads_first]
+    windows: list[Split] = [((EXAMPLES, n), (WINDOWS, first // n), (HEADS, more[0]))]
+    if n > 1:
+        windows.append(((WINDOWS, first // n), (EXAMPLES, n), (HEADS, more[0])))
+    return [*windows, heads_first] if more[0] in inputs[:1] and n > 1 else windows

@@ -1,0 +1,64 @@
+"""The scores and the clearest head of a watched model, for TensorBoard or W&B."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from transformer.figures.colors import VIRIDIS
+from transformer.recording.frame import Array
+
+if TYPE_CHECKING:
+    from transformer.watching.watch import Log
+
+SIDE = 384
+"""Least pixels of the longer side of a picture."""
+BLOCKED = (142, 146, 155)
+"""Colour of cells that a mask blocks."""
+
+
+def log_of(writer: Any) -> Log:
+    """The function that logs to a `SummaryWriter` of TensorBoard, or to a run of W&B."""
+    return _to_tensorboard(writer) if hasattr(writer, "add_scalar") else _to_wandb(writer)
+
+
+def _to_tensorboard(writer: Any) -> Log:
+    def log(step: int, scores: Mapping[str, Array], name: str, weights: Array) -> None:
+        for tag, score in _scalars(scores):
+            writer.add_scalar(tag, score, step)
+        writer.add_image("attention/clearest head", picture(weights), step, dataformats="HWC")
+
+    return log
+
+
+def _to_wandb(run: Any) -> Log:
+    import wandb
+
+    def log(step: int, scores: Mapping[str, Array], name: str, weights: Array) -> None:
+        image = wandb.Image(picture(weights), caption=f"{name}, step {step:,}")
+        # Joins what the training logs of this step, which keeps its own count of steps.
+        run.log({**dict(_scalars(scores)), "attention/clearest head": image}, commit=False)
+
+    return log
+
+
+def _scalars(scores: Mapping[str, Array]) -> Iterator[tuple[str, float]]:
+    for site, values in scores.items():
+        for head, score in enumerate(values.tolist()):
+            yield f"attention/{site}.{head + 1}", score
+
+
+def picture(weights: Array) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """A map as a picture, (height, width, 3), in the colours of the app.
+
+    Args:
+        weights: (Q, K); NaN in cells that a mask blocks.
+    """
+    stops = np.array([[int(color[i : i + 2], 16) for i in (1, 3, 5)] for color in VIRIDIS], dtype=float)
+    place = np.sqrt(np.nan_to_num(weights).clip(0, 1)) * (len(stops) - 1)  # the app's scale: of square roots
+    colors = np.stack([np.interp(place, np.arange(len(stops)), stops[:, i]) for i in range(3)], -1)
+    colors[np.isnan(weights)] = BLOCKED
+    size = max(1, SIDE // max(weights.shape))
+    return colors.round().astype(np.uint8).repeat(size, 0).repeat(size, 1)

@@ -1,0 +1,461 @@
+"""The attention of one forward pass, found among the operations that the model performs.
+
+Below its modules, an attention is one of two things: a fused operation, whose weights are computed again from
+its arguments, or a softmax whose result is a factor of a matrix product. In the second case, the factor is
+followed from the softmax through views, permutations, padding, casts and masks.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from transformer.watching.layout import Layout, layout_of, plain_layout
+
+BLOCKED = -1e4
+"""A score that is not greater is a mask: people write -inf, -1e9, -1e4, or the least number of the type."""
+_ATEN = torch.ops.aten
+_PRODUCTS = {_ATEN.bmm: (0, 1), _ATEN.mm: (0, 1), _ATEN.baddbmm: (1, 2), _ATEN.addmm: (1, 2)}
+"""Products of matrices, with the places of their factors among the arguments."""
+_MOVES = {
+    getattr(_ATEN, name)
+    for name in (
+        "view _unsafe_view expand permute transpose t unsqueeze squeeze select slice clone as_strided "
+        "constant_pad_nd alias detach _reshape_alias unfold split split_with_sizes unbind flip roll"
+    ).split()
+}
+"""Operations that move values and change none."""
+_SMALL = 2**20
+"""Weights up to this number are computed at once; more of them head by head."""
+_OTHER, _SOFTMAX, _PRODUCT, _FUSED, _FLEX, _FOREIGN = range(6)
+
+
+@cache
+def _kind(func: Any) -> int:
+    """What an operation is."""
+    if func is torch.ops.higher_order.flex_attention:
+        return _FLEX
+    packet, name = getattr(func, "overloadpacket", None), func.name() if callable(func.name) else func.name
+    if packet in (_ATEN._softmax, _ATEN._safe_softmax):
+        return _SOFTMAX
+    if packet in _PRODUCTS:
+        return _PRODUCT
+    if name.startswith("aten::_scaled_dot_product"):
+        return _FUSED
+    return _OTHER if name.startswith("aten::") or not _is_called_attention(name) else _FOREIGN
+
+
+@cache
+def _hides_attention(func: Any) -> bool:
+    """Whether an attention may be in this function, by its name."""
+    name = str(getattr(func, "__name__", func))
+    return "softmax" in name or _is_called_attention(name)
+
+
+def _is_called_attention(name: str) -> bool:
+    return "attention" in name or "attn" in name
+
+
+class _Operations(TorchDispatchMode):
+    """Calls a function after every operation below the functions of PyTorch."""
+
+    supports_higher_order_operators = True  # or `flex_attention` would fail
+
+    def __init__(self, after: Callable[[Any, Any, Any, Any], None]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.after = after
+
+
+def _dispatched(self: _Operations, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    output = func(*args, **(kwargs or {}))
+    self.after(func, args, kwargs or {}, output)
+    return output
+
+
+# Set after the class, since a method of its body is wrapped in `torch._disable_dynamo`: 16 of 25 µs a call.
+_Operations.__torch_dispatch__ = _dispatched  # type: ignore[method-assign, assignment]
+
+
+@dataclass
+class Trace:
+    """Where the values of a tensor come from."""
+
+    site: str
+    """The innermost module that was running at the softmax."""
+    weights: Tensor
+    """The result of the softmax, or of what was done to its values since then."""
+    axis: int
+    """The axis of the weights along which they add up to 1."""
+    blocked: Tensor | None
+    """Of the shape of the weights: cells that a mask blocks."""
+    index: Tensor
+    """For each value of the tensor, its place in the flattened weights; -1 for padding."""
+    gate: bool = False
+    """Whether it is a softmax of the outputs of a linear layer, such as a router's."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One attention of the pass."""
+
+    site: str
+    layout: Layout
+    weights: Tensor | Callable[[int, int], Tensor]
+    """As the model arranges them; of a fused attention, (Q, K) of an example and a head."""
+    blocked: Tensor | None
+    """Of the same shape; None where nothing is blocked."""
+    again: Callable[[Tensor], Tensor]
+    """What the attention gives on, computed from weights as the model arranges them."""
+    output: Tensor
+    """What it gave on."""
+
+    def all_weights(self) -> Tensor:
+        """The weights as the model arranges them."""
+        if isinstance(self.weights, Tensor):
+            return self.weights
+        n, heads, *_ = self.layout.shape
+        return torch.stack([torch.stack([self.weights(i, head) for head in range(heads)]) for i in range(n)])
+
+    def maps(self, layout: Layout) -> Iterator[Tensor]:
+        """(Q, K) weights of each head, of each window, of each example."""
+        if isinstance(self.weights, Tensor):
+            yield from layout.arranged(self.weights).flatten(0, 2)
+            return
+        n, heads, *_ = self.layout.shape
+        places = torch.arange(n * heads).view(n, heads, 1, 1).expand(self.layout.shape[:-1])
+        for place in layout.arranged(places)[..., 0, 0].flatten().tolist():
+            yield self.weights(*divmod(place, heads))
+
+    @property
+    def half(self) -> bool:
+        """Whether the weights have less than 32 bits."""
+        return isinstance(self.weights, Tensor) and torch.finfo(self.weights.dtype).bits < 32
+
+
+class Observing(TorchFunctionMode):
+    """Calls `found` for every attention of the forward pass that runs inside this context.
+
+    Functions of PyTorch that cannot hide an attention run as ever; the operations of the others, and of those
+    between a softmax and its product, are looked at one by one, which takes about as long as they do.
+
+    Args:
+        model: a softmax times one of its parameters is no attention.
+        modules: its modules, which name the attentions.
+        inputs: sizes of the first two axes of the inputs, one of which is the number of examples.
+        found: what is done with an attention.
+        wanted: which attentions are looked at, by name.
+        layouts: what is known from the passes before; this one adds to it.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        modules: Mapping[str, nn.Module],
+        inputs: Sequence[int],
+        found: Callable[[Call], None],
+        wanted: Callable[[str], bool],
+        layouts: dict[Any, Layout | None],
+    ) -> None:
+        super().__init__()
+        self._modules = {id(module): (name, module) for name, module in modules.items()}
+        self._root = type(model).__name__
+        self._model = model
+        self._inputs, self._found, self._wanted, self._layouts = inputs, found, wanted, layouts
+        self._places: dict[Any, Tensor] = {}
+        self._traced: dict[int, tuple[Tensor, Trace]] = {}  # id to the tensor, which keeps the id taken
+        self._operations = _Operations(self._operation)
+        self._layer: Tensor | None = None
+        """The result of the newest linear layer."""
+        self.unseen: dict[str, str] = {}
+        """Module to an operation in it that is called an attention, and whose weights are not known."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if self._traced or _hides_attention(func):
+            with self._operations:
+                return func(*args, **(kwargs or {}))
+        output = func(*args, **(kwargs or {}))
+        if func is functional.linear:
+            self._layer = output
+        return output
+
+    def _operation(self, func: Any, args: Any, kwargs: Any, output: Any) -> None:
+        what = _kind(func)
+        if what == _OTHER:
+            if self._traced:
+                self._follow(func, args, kwargs, output)
+        elif what == _PRODUCT:
+            if self._traced:
+                self._product(func, args, kwargs, output)
+        elif what == _FOREIGN:
+            self.unseen[self._site()[0]] = func.name()
+        else:
+            {_SOFTMAX: self._softmax, _FUSED: self._fused, _FLEX: self._flex}[what](
+                func, args, kwargs, output
+            )
+
+    # Fused attention.
+
+    def _fused(self, func: Any, args: Any, kwargs: Any, output: Any) -> None:
+        site, _ = self._site()
+        if not self._wanted(site):
+            return
+        names = [one.name for one in func._schema.arguments]
+        given = dict(zip(names, args, strict=False)) | kwargs
+        mask = given.get("attn_mask")
+        mask = given.get("attn_bias") if mask is None else mask
+        query, key, value = given["query"], given["key"], given["value"]
+        causal, scale = given.get("is_causal", False), given.get("scale")
+        scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+        group = query.shape[1] // key.shape[1]
+        shape = *query.shape[:3], key.shape[2]
+        blocked = _blocked_cells(shape[2:], mask, causal, query.device)
+        own = None if mask is None else mask.expand(shape)
+
+        def weights(i: int, head: int) -> Tensor:
+            return fused_weights(
+                query[i, head], key[i, head // group], None if own is None else own[i, head], causal, scale
+            )
+
+        small = math.prod(shape) <= _SMALL
+        self._found(
+            Call(
+                site=site,
+                layout=plain_layout(shape, self._inputs),
+                weights=fused_weights(query, grouped(key, shape[1]), mask, causal, scale)
+                if small
+                else weights,
+                blocked=None if blocked is None else blocked.expand(shape),
+                again=lambda of: of.to(value.dtype) @ grouped(value, of.shape[1]),
+                output=output[0],
+            )
+        )
+
+    def _flex(self, func: Any, args: Any, kwargs: Any, output: Any) -> None:
+        """Read the weights of `flex_attention`: with the identity for values, it gives its weights."""
+        site, _ = self._site()
+        if not self._wanted(site):
+            return
+        query, key, value, score_mod, block_mask, *others = args
+        from torch.nn.attention.flex_attention import create_mask  # slow to import, and used by few models
+
+        n_keys = key.shape[-2]
+        identity = torch.eye(n_keys, dtype=query.dtype, device=query.device).expand(*key.shape[:2], -1, -1)
+        weights = func(query, key, identity, score_mod, block_mask, *others, **kwargs)[0]
+        n, heads, n_queries, _ = query.shape
+        mask = create_mask(block_mask[-1], n, heads, n_queries, n_keys, device=str(query.device))
+        self._found(
+            Call(
+                site=site,
+                layout=plain_layout(weights.shape, self._inputs),
+                weights=weights,
+                blocked=None if mask.all() else ~mask,
+                again=lambda of: of.to(value.dtype) @ grouped(value, of.shape[1]),
+                output=output[0],
+            )
+        )
+
+    # A softmax and a product.
+
+    def _softmax(self, _: Any, args: Any, kwargs: Any, output: Tensor) -> None:
+        scores: Tensor = args[0]
+        site, _ = self._site()
+        if scores.dim() < 2 or not self._wanted(site):
+            return
+        axis = (args[1] if len(args) > 1 else kwargs["dim"]) % scores.dim()
+        low = scores <= BLOCKED
+        # A row whose scores are all that low is blocked, whatever its softmax is.
+        blocked = low & ((output == 0) | low.all(axis, keepdim=True)) if low.any() else None
+        gate = scores is self._layer and axis == scores.dim() - 1
+        self._trace(output, Trace(site, output, axis, blocked, self._places_of(output), gate))
+
+    def _places_of(self, tensor: Tensor) -> Tensor:
+        """For each cell of a tensor its place when flattened; it has the strides of the tensor."""
+        key = tensor.shape, tensor.stride(), tensor.device
+        if key not in self._places:
+            count = torch.arange(tensor.numel(), dtype=torch.int32, device=tensor.device)
+            found = torch.empty_strided(*key[:2], dtype=torch.int32, device=tensor.device)
+            self._places[key] = found.copy_(count.view(tensor.shape))
+        return self._places[key]
+
+    def _trace(self, tensor: Tensor, trace: Trace) -> None:
+        self._traced[id(tensor)] = tensor, trace
+
+    def _traces(self, args: Sequence[Any]) -> Iterator[tuple[int, Trace]]:
+        for i, one in enumerate(args):
+            if isinstance(one, Tensor) and (known := self._traced.get(id(one))) is not None:
+                yield i, known[1]
+
+    def _follow(self, func: Any, args: Any, kwargs: Any, output: Any) -> None:
+        """Follow the values of a softmax through an operation."""
+        place, trace = next(self._traces(args), (None, None))
+        if place is None or trace is None:
+            return
+        packet = getattr(func, "overloadpacket", None)
+        if packet in _MOVES:
+            if place == 0:
+                moved = (
+                    func(trace.index, *args[1:2], -1)
+                    if packet is _ATEN.constant_pad_nd
+                    else func(trace.index, *args[1:], **kwargs)
+                )
+                for tensor, index in zip(*map(_listed, (output, moved)), strict=True):
+                    self._trace(tensor, replace(trace, index=index))
+            return
+        result = output[0] if packet is _ATEN.native_dropout else output
+        if not isinstance(result, Tensor) or not result.is_floating_point():
+            return
+        if packet is _ATEN.mean:
+            self._average(args, kwargs, trace, result)
+        elif result.shape == trace.index.shape and isinstance(axis := _axis_of(trace), int):
+            blocked = trace.blocked
+            if blocked is not None:
+                blocked = blocked.flatten()[trace.index.clamp_min(0)] & (trace.index >= 0)
+            self._trace(
+                result,
+                replace(trace, weights=result, axis=axis, blocked=blocked, index=self._places_of(result)),
+            )
+
+    def _average(self, args: Any, kwargs: Any, trace: Trace, result: Tensor) -> None:
+        """Follow a mean over heads."""
+        dims = args[1] if len(args) > 1 else kwargs.get("dim")
+        axis = _axis_of(trace)
+        if (
+            not dims
+            or axis is None
+            or (len(args) > 2 and args[2])
+            or trace.index.shape != trace.weights.shape
+        ):
+            return
+        gone = {dim % trace.index.dim() for dim in dims}
+        if axis in gone:
+            return
+        blocked = trace.blocked
+        for dim in sorted(gone, reverse=True):
+            blocked = None if blocked is None else blocked.all(dim)
+        axis -= sum(dim < axis for dim in gone)
+        self._trace(
+            result, replace(trace, weights=result, axis=axis, blocked=blocked, index=self._places_of(result))
+        )
+
+    def _product(self, func: Any, args: Any, kwargs: Any, output: Tensor) -> None:
+        """Look whether a product is that of an attention."""
+        factors = _PRODUCTS[func.overloadpacket]
+        for place, trace in self._traces(args):
+            if place not in factors:
+                continue
+            key = trace.site, trace.weights.shape, trace.axis, trace.index.shape, place
+            if key not in self._layouts and self._is_parameter(args[factors[1 - factors.index(place)]]):
+                self._layouts[key] = None  # a layer, a gate or a table
+            elif key not in self._layouts:
+                index = trace.index if place == factors[0] else trace.index.mT
+                _, module = self._modules.get(self._site()[1], ("", None))
+                self._layouts[key] = layout_of(
+                    index if index.dim() == 3 else index.unsqueeze(0),
+                    trace.weights.shape,
+                    trace.axis,
+                    self._inputs,
+                    module.num_heads if isinstance(module, nn.MultiheadAttention) else None,
+                )
+            layout = self._layouts[key]
+            if layout is None or (trace.gate and layout.relative):
+                continue
+            factor = args[place]
+
+            def again(
+                of: Tensor, place: int = place, index: Tensor = trace.index, factor: Tensor = factor
+            ) -> Tensor:
+                moved = of.flatten()[index.clamp_min(0)].masked_fill(index < 0, 0).to(factor.dtype)
+                product: Tensor = func(*args[:place], moved, *args[place + 1 :], **kwargs)
+                return product
+
+            self._found(Call(trace.site, layout, trace.weights, trace.blocked, again, output))
+            self._traced = {
+                key: pair for key, pair in self._traced.items() if pair[1].weights is not trace.weights
+            }
+            return
+
+    def _is_parameter(self, tensor: Tensor) -> bool:
+        address = tensor.untyped_storage().data_ptr()
+        return any(one.untyped_storage().data_ptr() == address for one in self._model.parameters())
+
+    def _site(self) -> tuple[str, int]:
+        """Name and id of the innermost module whose method is running; hooks would change the model."""
+        frame = sys._getframe(2)
+        while frame is not None:
+            me = id(frame.f_locals.get("self"))
+            if me in self._modules and not isinstance(self._modules[me][1], nn.Softmax | nn.Dropout):
+                parts = self._modules[me][0].split(".")
+                return ".".join(part for part in parts if part != "_orig_mod") or self._root, me
+            frame = frame.f_back  # type: ignore[assignment]
+        return self._root, 0
+
+
+def fused_weights(query: Tensor, key: Tensor, mask: Tensor | None, causal: bool, scale: float) -> Tensor:
+    """The weights of PyTorch's fused attention, in float32.
+
+    Args:
+        query: (..., Q, E).
+        key: (..., K, E).
+        mask: (..., Q, K), added to the scores; or boolean, True where a key is allowed.
+        causal: whether query i sees the first i + 1 keys only.
+
+    Returns:
+        (..., Q, K); rows without an allowed key are 0.
+    """
+    scores = (query.float() * scale) @ key.float().mT
+    if mask is not None:
+        scores = scores.masked_fill_(~mask, -math.inf) if mask.dtype == torch.bool else scores.add_(mask)
+    if causal:
+        scores = scores.add_(_future(*scores.shape[-2:], scores.device))
+    weights = scores.softmax(-1)
+    return weights if mask is None else weights.nan_to_num_(0.0)
+
+
+def _blocked_cells(
+    shape: Sequence[int], mask: Tensor | None, causal: bool, device: torch.device
+) -> Tensor | None:
+    """(..., Q, K): cells that the masks block; None where that is none."""
+    low = None
+    if mask is not None:
+        low = ~mask if mask.dtype == torch.bool else mask <= BLOCKED
+    if causal:
+        later = _future(shape[0], shape[1], device) < 0
+        low = later if low is None else low | later
+    return low if low is not None and low.any() else None
+
+
+@lru_cache(maxsize=4)
+def _future(n_rows: int, n_columns: int, device: torch.device) -> Tensor:
+    """(Q, K): -inf above the diagonal, else 0."""
+    return torch.full((n_rows, n_columns), -math.inf, device=device).triu(1)
+
+
+def grouped(heads: Tensor, n: int) -> Tensor:
+    """Keys or values (B, H, K, E) for n heads of queries: each serves n/H neighbouring heads."""
+    return heads if heads.shape[1] == n else heads.repeat_interleave(n // heads.shape[1], 1)
+
+
+def _axis_of(trace: Trace) -> int | None:
+    """The axis along which a tensor adds up to 1: it moves with the values."""
+    after = trace.weights.shape[trace.axis + 1 :]
+    size, step = trace.weights.shape[trace.axis], math.prod(after)
+    for axis in range(trace.index.dim()):
+        if trace.index.shape[axis] == size > 1:
+            first, second = trace.index.select(axis, 0).flatten()[0], trace.index.select(axis, 1).flatten()[0]
+            if int(second - first) == step:
+                return axis
+    return None
+
+
+def _listed(one: Any) -> list[Any]:
+    return list(one) if isinstance(one, tuple | list) else [one]
