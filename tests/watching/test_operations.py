@@ -93,6 +93,94 @@ def test_calls_with_one_query_each_are_the_rows_of_one_map():
     assert weights.shape == (B, 1, 5, T)
 
 
+@pytest.mark.parametrize("width", [1, 3])
+def test_an_attention_over_a_growing_past_has_a_row_for_each_step(width):
+    model = seeded(lambda: written.Growing(sink=width == 3))
+    found = attention_of(model, IDS)
+    assert list(found) == ["Growing"]
+    for step, row in enumerate(model.kept):
+        np.testing.assert_allclose(
+            found["Growing"][:, :, step, : step + 1], row.detach().numpy()[:, None, 0], atol=1e-6
+        )
+    seen = Observer(model).look(IDS)["Growing"]
+    assert seen.rest == (width == 3)
+    np.testing.assert_allclose(np.nansum(seen.weights, -1), 1, atol=1e-6)
+
+
+def test_two_attentions_with_one_query_in_one_module_are_not_mixed():
+    found = attention_of(seeded(written.TwoPools), IDS)
+    assert {name: one.shape for name, one in found.items()} == {"pool": (B, 1, 1, T), "pool#2": (B, 1, 1, 6)}
+
+
+@pytest.mark.parametrize("pool", ["mul", "mv"])
+def test_weights_that_are_multiplied_and_added_up_are_an_attention(pool):
+    model = seeded(lambda: written.Pooled(pool))
+    (weights,) = attention_of(model, IDS if pool == "mul" else IDS[0]).values()
+    np.testing.assert_allclose(weights[:, 0, 0], model.kept.detach().numpy(), atol=1e-6)
+
+
+def test_parts_of_weights_that_are_multiplied_apart_are_one_map():
+    model = seeded(lambda: Stack(written.Halves()))
+    seen = Observer(model).look(IDS)["blocks.0"]
+    assert not seen.rest
+    np.testing.assert_allclose(seen.weights, model.blocks[0].kept.detach().numpy(), atol=1e-6)
+
+
+@pytest.mark.parametrize("sizes", [(3, 4), (4, 3), (2, 4), (3, 3)])
+@pytest.mark.parametrize("fused", [True, False])
+def test_heads_on_the_first_axis_are_told_from_examples(sizes, fused):
+    n, length = sizes
+    model = seeded(lambda: written.HeadsFirst(fused))
+    found = attention_of(model, torch.randn(n, length, 8))
+    (weights,) = found.values()
+    np.testing.assert_allclose(weights, model.kept.detach().numpy(), atol=1e-6)
+    assert weights.shape == (n, 4, length, length)
+
+
+def test_heads_and_examples_are_told_apart_when_weights_cease_to_be_alike():
+    model = seeded(lambda: Stack(written.Folded(heads_first=True)))
+    with torch.no_grad():
+        for one in model.blocks[0].parameters():
+            one *= 1e-5
+    observer = Observer(model)
+    observer.look(IDS)  # all weights are 1 / T
+    with torch.no_grad():
+        for one in model.blocks[0].parameters():
+            one *= 1e5
+    for _ in range(3):
+        seen = observer.look(IDS)["blocks.0"]
+    np.testing.assert_allclose(seen.weights, model.blocks[0].kept.detach().numpy(), atol=1e-6)
+
+
+def test_axes_that_may_be_heads_or_windows_are_left_out():
+    observer = Observer(seeded(written.Blocks))
+    with pytest.raises(InputError, match="Blocks is left out: which of its axes are heads is not known"):
+        observer.look(torch.randn(2, 12, 6))
+
+
+def test_attention_in_inference_mode_is_seen():
+    model = seeded(lambda: Stack(Written(), Fused()))
+    outside = attention_of(model, IDS)
+    with torch.inference_mode():
+        inside = attention_of(model, IDS)
+    assert outside.keys() == inside.keys()
+    for name, weights in inside.items():
+        np.testing.assert_allclose(weights, outside[name], atol=1e-6)
+
+
+def test_rows_that_are_no_numbers_are_said():
+    model = seeded(lambda: Stack(Written(low=-torch.inf)))
+    model.blocks[0].low = -torch.inf
+    model.blocks[0].attend = lambda q, k, v: (
+        (q @ k.mT).masked_fill(torch.ones(T, T).bool(), -torch.inf).softmax(-1) @ v
+    )
+    observer = Observer(model)
+    assert np.isnan(observer.look(IDS)["blocks.0"].weights).all()
+    assert "blocks.0 has rows without an allowed key, whose weights are not numbers (NaN)" in " ".join(
+        observer.left.values()
+    )
+
+
 def test_windows_of_an_example_are_attentions_of_their_own():
     model = seeded(lambda: Stack(written.Windows()))
     found = attention_of(model, IDS)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import gc
 import html
 import os
+import random
 import re
 import subprocess
 import sys
+import threading
 import warnings
 import weakref
 from types import SimpleNamespace
@@ -16,6 +18,8 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
 
 from tests.conftest import facts_of
 from tests.watching.conftest import Toy, kept, recorded, training
@@ -165,6 +169,84 @@ def test_a_head_that_takes_a_role_is_a_moment_at_its_step(watched):
     assert view.frame.role("a.0", 1) == "looks one token back 85%"
 
 
+def test_attentions_with_different_numbers_of_heads_are_kept_side_by_side(watched):
+    few, many = torch.full((1, 2, 3, 3), 1 / 3), torch.eye(3).flip(0).expand(1, 5, 3, 3)
+    view = recorded(of_function(watched, lambda model, inputs: {"a.0": few, "a.1": many}))
+    assert said(watched) == ""
+    assert [view.frame.n_heads(site) for site in ("a.0", "a.1")] == [2, 5]
+    assert {site: len(of["focus"]) for site, of in view.frame.head_scores.items()} == {"a.0": 2, "a.1": 5}
+    assert view.frame.clearest[0] == "a.1"
+    np.testing.assert_allclose(view.frame.map(0, "a.1"), many[0], atol=QUANTIZATION_TOLERANCE)
+
+
+def test_examples_of_different_lengths_are_recorded_side_by_side(toy, watched):
+    watch = watched(toy, {"short": EXAMPLE[:, :4], "long": EXAMPLE}, tokens={"short": "abcd"})
+    view = recorded(watch, range(1, 4))
+    assert said(watched) == ""
+    assert view.frames.steps == (0, 1, 2, 3)
+    shapes = {
+        word.text: of["body.layers.0.self_attn"].shape
+        for word, of in zip(view.frame.words, view.frame.maps, strict=True)
+    }
+    assert shapes == {"short": (3, 4, 4), "long": (3, 7, 7)}
+
+
+class Random(Toy):
+    """A forward pass that draws from streams other than PyTorch's own, and changes a buffer."""
+
+    def __init__(self):
+        super().__init__()
+        self.own = torch.Generator().manual_seed(4)
+        self.register_buffer("calls", torch.zeros(1))
+
+    def forward(self, x):
+        self.calls += 1
+        noise = torch.randn(1, generator=self.own) + np.random.rand() + random.random()
+        return super().forward(x + 0.01 * noise.float())
+
+
+def test_random_streams_of_a_model_and_its_buffers_stay_as_they_were(watched):
+    def losses(observed):
+        torch.manual_seed(5)
+        random.seed(1)
+        np.random.seed(2)
+        model = Random()
+        watch = watched(model, {"line": EXAMPLE}, share=1.0) if observed else None
+        return training(model, 30, watch), model.calls.item()
+
+    assert losses(True) == losses(False)
+    assert said(watched) == ""
+
+
+def test_a_lazy_model_is_looked_at_when_its_parameters_are_initialised(watched):
+    def losses(observed):
+        torch.manual_seed(5)
+        model = nn.Sequential(nn.LazyLinear(12), Toy().body, nn.LazyLinear(5))
+        watch = watched(model, {"line": EXAMPLE}, share=1.0) if observed else None
+        first = model(EXAMPLE).sum().item()  # a loop calls the model before its optimiser is made
+        return [first, *training(model, 20, watch)], watch
+
+    with_watch, watch = losses(True)
+    assert with_watch == losses(False)[0]
+    watch.close()
+    assert kept(watch).frames.steps == tuple(range(1, 21))
+
+
+def test_looks_in_two_threads_leave_the_switches_of_pytorch_as_they_were(tmp_path):
+    def loop(name):
+        with Watch(Toy(), {"line": EXAMPLE}, tmp_path / name, share=1.0) as watch:
+            for step in range(1, 15):
+                watch.step(step, loss=1.0)
+
+    threads = [threading.Thread(target=loop, args=(name,)) for name in ("one", "two")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert torch.backends.mha.get_fastpath_enabled()
+    assert len(list(tmp_path.glob("*.headlight"))) == 2
+
+
 # What can go wrong.
 
 
@@ -188,6 +270,11 @@ def growing(model, inputs):
         (Toy(), {"tokens": {"line": {"*": list("abc")}}}, "has 7 positions, but 3 tokens were given for"),
         (Toy(), {"tokens": {"line": {"cross*": "abc"}}}, "no attention is called 'cross*'; there are body"),
         (Toy(), {"tokens": {"word": "abc"}}, "there is no input 'word'"),
+        (
+            Toy(),
+            {"tokens": {"line": "abc"}},
+            "3 were given for 'line', and no attention has so many positions",
+        ),
         (Toy(), {"attention": lambda model, x: {"a": torch.full((1, 65, 3, 3), 1 / 3)}}, "it has 65 heads"),
         (Toy(), {"attention": lambda model, x: {"a": torch.full((1, 2, 3, 3), 1.5)}}, "go from 1.5 to 1.5"),
         (Toy(), {"inputs": EXAMPLE}, "inputs is a mapping of names to inputs"),
@@ -334,6 +421,22 @@ def test_a_model_that_is_no_longer_needed_is_released(tmp_path, closed):
         archive.close()
 
 
+@pytest.fixture
+def one_process():
+    """A group of one process."""
+    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+    yield init_device_mesh("cpu", (1,))
+    torch.distributed.destroy_process_group()
+
+
+def test_a_sharded_model_is_not_observed_since_its_passes_wait_for_all_processes(toy, watched, one_process):
+    model = fully_shard(toy, mesh=one_process)
+    watch = watched(model, {"line": EXAMPLE})
+    watch.step(1, loss=1.0)
+    assert watch.path is None
+    assert "FSDPToy is sharded over processes (FSDP), and each of its passes waits for all" in said(watched)
+
+
 def test_record_keeps_every_step_whatever_the_share(toy, watched):
     watch = watched(toy, {"line": EXAMPLE}, share=1e-9)
     for step in (100, 250, 900):  # three checkpoints
@@ -364,10 +467,19 @@ def test_a_resumed_run_goes_on_in_its_file_without_the_steps_that_are_trained_ag
     assert said(watched) == ""
 
 
-@pytest.mark.parametrize("other", [Toy(heads=2, layers=1), nn.MultiheadAttention(5, 1)])
-def test_a_run_of_another_model_is_not_continued(toy, other, watched, tmp_path):
+@pytest.mark.parametrize(
+    ("other", "inputs"),
+    [
+        (Toy(heads=4), {"line": EXAMPLE}),
+        (Toy(layers=1), {"line": EXAMPLE}),
+        (nn.MultiheadAttention(5, 1), {"line": (EXAMPLE,) * 3}),
+        (Toy(), {"another": EXAMPLE}),
+        (Toy(), {"line": EXAMPLE[:, :4]}),
+    ],
+    ids=["heads", "layers", "model", "example", "length"],
+)
+def test_a_run_of_another_model_is_not_continued(toy, other, inputs, watched, tmp_path):
     recorded(watched(toy, {"line": EXAMPLE}), range(1, 4))
-    inputs = {"line": EXAMPLE if isinstance(other, Toy) else (EXAMPLE,) * 3}
     watch = watched(other, inputs, resume=True)
     assert recorded(watch, range(1, 3)).frames.steps == (0, 1, 2)
     assert watch.path == tmp_path / "mine-2.headlight"

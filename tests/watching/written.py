@@ -295,3 +295,91 @@ class LeftPadded(nn.Module):
     def forward(self, ids, padding):
         mask = nn.Transformer.generate_square_subsequent_mask(ids.shape[1])
         return self.encoder(self.embed(ids), mask=mask, src_key_padding_mask=padding)
+
+
+class Growing(nn.Module):
+    """Each position attends to itself and those before it, one after the other; with a sink or without."""
+
+    def __init__(self, sink):
+        super().__init__()
+        self.embed, self.sink = nn.Embedding(20, WIDTH), sink
+
+    def forward(self, ids):
+        x, self.kept, rows = 0.2 * self.embed(ids), [], []
+        for t in range(4):
+            scores = x[:, t : t + 1] @ x[:, : t + 1].mT
+            if self.sink:
+                scores = torch.cat([scores, torch.zeros_like(scores[..., :1])], -1)
+            weights = scores.softmax(-1)[..., : t + 1]
+            self.kept.append(weights)
+            rows.append(weights @ x[:, : t + 1])
+        return torch.cat(rows, 1)
+
+
+class Pooled(nn.Module):
+    """Attention pooling: weights times values, added up; or a product with a vector."""
+
+    def __init__(self, how="mul"):
+        super().__init__()
+        self.embed, self.score, self.how = nn.Embedding(20, WIDTH), nn.Linear(WIDTH, 1), how
+
+    def forward(self, ids):
+        x = self.embed(ids)
+        if self.how == "mv":
+            self.kept = (x @ x[-1]).softmax(0)[None]
+            return self.kept[0] @ x
+        weights = torch.tanh(self.score(x)).softmax(1)
+        self.kept = weights[..., 0]
+        return (weights * x).sum(1)
+
+
+class TwoPools(nn.Module):
+    """One module that pools a sentence, and then a part of it."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed, self.pool = nn.Embedding(20, WIDTH), Pool()
+
+    def forward(self, ids):
+        x = self.embed(ids)
+        return self.pool(x) + self.pool(x[:, :6])
+
+
+class Pool(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.score = nn.Linear(WIDTH, 1)
+
+    def forward(self, x):
+        return torch.tanh(self.score(x)).mT.softmax(-1) @ x
+
+
+class Halves(Projected):
+    """Local and global keys are multiplied apart."""
+
+    def attend(self, q, k, v):
+        self.kept = weights = (q @ k.mT).softmax(-1)
+        return weights[..., :4] @ v[:, :, :4] + weights[..., 4:] @ v[:, :, 4:]
+
+
+class HeadsFirst(nn.Module):
+    """(H, B, T, E), as people write who permute the heads to the front."""
+
+    def __init__(self, fused):
+        super().__init__()
+        self.fused, self.kept = fused, torch.empty(0)
+
+    def forward(self, x):
+        q = x.unflatten(-1, (4, 2)).permute(2, 0, 1, 3)
+        weights = (q @ q.mT / 2**0.5).softmax(-1)
+        self.kept = weights.transpose(0, 1)
+        y = F.scaled_dot_product_attention(q, q, q) if self.fused else weights @ q
+        return y.permute(1, 2, 0, 3).flatten(2)
+
+
+class Blocks(nn.Module):
+    """Three blocks of four positions, and three heads: (B, 3, 3, 4, 4)."""
+
+    def forward(self, x):
+        q = x.unflatten(1, (3, 4)).unflatten(-1, (3, 2)).permute(0, 1, 3, 2, 4)
+        return ((q @ q.mT).softmax(-1) @ q).flatten(1)

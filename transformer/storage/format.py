@@ -113,11 +113,11 @@ def _counts(evaluation: Evaluation) -> bool:
 
 
 def _fits(measured: Measurement) -> bool:
-    """Whether every site has as many heads as every other, and the clearest head is one of them."""
+    """Whether all scores of a site are of the same heads, and the clearest head is one of them."""
     site, head = measured.clearest
-    n_heads = {len(values) for of in measured.head_scores.values() for values in of.values()}
-    complete = all("entropy" in of for of in measured.head_scores.values())
-    return len(n_heads) == 1 and complete and site in measured.head_scores and 0 <= head < min(n_heads)
+    sizes = {site: {len(values) for values in of.values()} for site, of in measured.head_scores.items()}
+    complete = all("entropy" in of and len(sizes[site]) == 1 for site, of in measured.head_scores.items())
+    return complete and site in sizes and 0 <= head < min(sizes[site])
 
 
 def read_rows(database: sqlite3.Connection, metrics: Metrics, run: RunFile) -> None:

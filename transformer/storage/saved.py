@@ -246,9 +246,9 @@ def _refuse_forged(chunks: Sequence[Chunk], *, own: bool) -> None:
         ends[chunk.word.text] = chunk.steps[-1]
 
 
-def _shape_of(chunk: Chunk) -> tuple[tuple[str, ...], int]:
-    """The sites of a model, and its number of heads."""
-    return tuple(chunk.axes), next(iter(chunk.maps.values())).shape[1]
+def _shape_of(chunk: Chunk) -> list[tuple[str, int]]:
+    """The sites of a model, each with its number of heads."""
+    return [(site, chunk.maps[site].shape[1]) for site in chunk.axes]
 
 
 def _scored(one: Measurement, chunks: Sequence[Chunk], aim: str, known: dict[str, list[str]]) -> bool:
@@ -260,7 +260,7 @@ def _scored(one: Measurement, chunks: Sequence[Chunk], aim: str, known: dict[str
     """
     scores = one.head_scores
     read = reading_sites(chunks[0].axes) if chunks else []
-    shape = tuple(scores), len(scores[one.clearest[0]]["entropy"])
+    shape = [(site, len(of["entropy"])) for site, of in scores.items()]
     if not read or shape != _shape_of(chunks[0]) or one.clearest[0] not in read:
         return False
     having = {

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+import random
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatchcase
+from itertools import groupby
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.parameter import is_lazy
 
 from transformer.errors import InputError
-from transformer.watching.layout import Layout
+from transformer.watching.layout import EXAMPLES, UNKNOWN, Layout, Sizes, Split
 from transformer.watching.operations import Call, Observing
 
 Array = np.ndarray[Any, np.dtype[np.float32]]
@@ -27,6 +32,8 @@ MOST_WINDOWS = 4
 """Windows of an example that are shown."""
 _ROUNDING = 1e-2
 """How far outside 0 to 1 weights of half precision may be."""
+_LOCK = threading.RLock()
+"""Held during a look, which changes switches of the whole process."""
 _COMPILING = {"torch._dynamo", "torch.nn.attention.flex_attention"}
 """Modules that are imported where something is compiled."""
 _SUM, _HALF_SUM = 1e-3, 2e-2
@@ -105,7 +112,8 @@ class Observer:
         self._layouts: dict[Any, Layout | None] = {}
         self._settled: dict[tuple[str, Layout], Layout | None] = {}  # None: left out
         self._siblings: dict[str, tuple[str, int]] = {}  # a module to its list, and to a number for its input
-        self._proven: set[tuple[int, ...]] = set()
+        self._looks: dict[Sizes, int] = {}  # sizes of inputs to the number of looks at them
+        self._unsettled: set[Sizes] = set()
         self.left: dict[str, str] = {}
         """Name of an attention that is left out to the reason, in a sentence."""
 
@@ -115,10 +123,17 @@ class Observer:
         Raises:
             InputError: there is none, or the model gives another output while it is observed.
         """
+        if any(is_lazy(one) for one in self.model.parameters()):
+            name = type(self.model).__name__
+            raise InputError(f"{name} has lazy parameters: it is looked at when they are initialised.")
+        with _LOCK:
+            return self._looked(inputs)
+
+    def _looked(self, inputs: Any) -> dict[str, Seen]:
         self._modules = dict(self.model.named_modules())
         cuda = {one.device.index or 0 for one in self.model.parameters() if one.device.type == "cuda"}
         self._devices = sorted(cuda)
-        with _as_before(self._modules.values()), torch.no_grad():
+        with _as_before(self._modules.values(), self._devices), torch.no_grad():
             if self._attention is not None:
                 given = dict(self._attention(self.model, inputs))
                 found = {
@@ -143,7 +158,9 @@ class Observer:
         )
 
     def _observed(self, inputs: Any) -> dict[str, Seen]:
-        if (sizes := _sizes(inputs)) in self._proven:
+        sizes = _sizes(inputs)
+        n = self._looks[sizes] = self._looks.get(sizes, 0) + 1
+        if n > 1 and not (sizes in self._unsettled and n & (n - 1) == 0):
             return self._assembled(self._pass(inputs, sizes, self._taken)[0])
         calls, output = self._pass(inputs, sizes, self._proved)
         self._settle(inputs, sizes, calls)
@@ -156,36 +173,39 @@ class Observer:
                 else "gives another output at every call"
             )
             raise InputError(f"{type(self.model).__name__} {why}, so its attention is not shown.")
-        self._proven.add(sizes)
         return self._assembled([self._taken(call) for call in calls])
 
     def _ordinary(self, inputs: Any) -> Any:
-        with torch.random.fork_rng(self._devices):
+        with _same_random(self._modules.values(), self._devices):
             return _call(self.model, inputs)
 
-    def _pass(self, inputs: Any, sizes: Sequence[int], take: Callable[[Call], _T]) -> tuple[list[_T], Any]:
+    def _pass(self, inputs: Any, sizes: Sizes, take: Callable[[Call], _T]) -> tuple[list[_T], Any]:
         """Call the model; return what `take` makes of every attention, and the output."""
-        taken: list[_T] = []
+        taken: dict[int, _T] = {}
+
+        def found(call: Call) -> None:
+            taken[call.order] = take(call)
+
         wanted = lambda name: matches(name, self._sites)  # noqa: E731
-        mode = Observing(
-            self.model, self._modules, sizes, lambda call: taken.append(take(call)), wanted, self._layouts
-        )
-        with torch.random.fork_rng(self._devices), self._same_inputs(), mode:
+        mode = Observing(self.model, self._modules, sizes, found, wanted, self._layouts)
+        with _same_random(self._modules.values(), self._devices), self._same_inputs(), mode:
             output = _call(self.model, inputs)
         for name, operation in mode.unseen.items():
             self.left[name] = f"{name} is left out: the weights of {operation} cannot be computed."
-        return taken, output
+        return [taken[order] for order in sorted(taken)], output
 
     @contextmanager
     def _same_inputs(self) -> Iterator[None]:
         """Find modules of one `ModuleList` that are called with the same tensor: each may be a head."""
-        if self._proven:
+        if max(self._looks.values()) > 1:
             yield
             return
         given: dict[str, Any] = {}
         with ExitStack() as hooks:
             for parent, modules in self._modules.items():
                 for i, module in enumerate(modules if isinstance(modules, nn.ModuleList) else ()):
+                    if module is None or isinstance(module, torch.jit.ScriptModule):
+                        continue  # takes no such hook
 
                     def before(_: nn.Module, args: Any, kwargs: Any, name: str = f"{parent}.{i}") -> None:
                         given[name] = next(iter((*args, *kwargs.values())), None)
@@ -199,49 +219,67 @@ class Observer:
         """The call with its weights on the CPU; it is left out where they are not what the model used."""
         call = dataclasses.replace(call, weights=call.all_weights())
         arranged = call.layout.arranged(call.all_weights().float())
-        again, output = call.again(call.layout.back(arranged)).float(), call.output.float()
-        off = (again - output).abs().nan_to_num().max() / output.abs().nan_to_num().max().clamp_min(1e-30)
-        most = max(_PROOF, 4 * torch.finfo(call.output.dtype).eps)
-        if float(off) > most or not torch.equal(again.isnan(), output.isnan()):
-            self._settled[call.site, call.layout] = None
+        if any(kind == UNKNOWN for kind, _ in call.layout.split):
+            self._settled[_key(call)] = None
+            self.left[call.site] = f"{call.site} is left out: which of its axes are heads is not known."
+        off = max(_off(again(call.layout.back(arranged)), output) for again, output in call.outputs)
+        if off > max(_PROOF, 4 * torch.finfo(call.outputs[0][1].dtype).eps):
+            self._settled[_key(call)] = None
             self.left[call.site] = (
                 f"{call.site} is left out: what was read does not give the output of this attention (it is "
-                f"off by {float(off):.1%})."
+                f"off by {off:.1%})."
             )
         blocked = None if call.blocked is None else call.blocked.cpu()
         return dataclasses.replace(call, weights=call.all_weights().cpu(), blocked=blocked)
 
-    def _settle(self, inputs: Any, sizes: Sequence[int], calls: Sequence[Call]) -> None:
-        """Tell examples from heads where sizes do not: by a second look, at the examples in reverse order."""
-        if not any(call.layout.others for call in calls):
+    def _settle(self, inputs: Any, sizes: Sizes, calls: Sequence[Call]) -> None:
+        """Tell examples from heads where sizes do not: by looks at the examples in reverse order.
+
+        Where several arrangements fit, as while all weights are alike, the most likely one is shown, and the
+        question is asked again at the looks 2, 4, 8 and so on.
+        """
+        self._unsettled.discard(sizes)
+        open_ones = [
+            i
+            for i, call in enumerate(calls)
+            if call.layout.others and self._settled.get(_key(call), call.layout) is not None
+        ]
+        if not open_ones:
             return
-        n = next(call.layout.sizes[0] for call in calls if call.layout.others)
-        reverse, _ = self._pass(_reversed(inputs, n), sizes, lambda call: call.all_weights().cpu())
-        for call, other in zip(calls, reverse, strict=True):
-            key = call.site, call.layout
-            if not call.layout.others or key in self._settled:
-                continue
-            splits = (call.layout.split, *call.layout.others)
-            layouts = [dataclasses.replace(call.layout, split=split) for split in splits]
-            self._settled[key] = next(
-                (
-                    one
-                    for one in layouts
-                    if torch.allclose(
-                        one.arranged(call.all_weights()).flip(0),
-                        one.arranged(other),
-                        atol=1e-3,
-                        equal_nan=True,
-                    )
-                ),
-                None,
-            )
-            if self._settled[key] is None:
-                self.left[call.site] = f"{call.site} is left out: its examples cannot be told from its heads."
+        counts = {n for i in open_ones for split in calls[i].layout.splits for n in _examples(split)}
+        reverse = [
+            (n, made)
+            for n in sorted(counts)
+            for way in _ways(inputs, n)
+            if (made := self._reverse(_reversed(inputs, n, way), sizes)) and len(made) == len(calls)
+        ]
+        for i in open_ones:
+            call, weights = calls[i], calls[i].all_weights()
+            layouts = [dataclasses.replace(call.layout, split=split) for split in call.layout.splits]
+            fitting = [one for one in layouts if _fits(one, weights, [(n, made[i]) for n, made in reverse])]
+            ranks = [
+                (one.sizes[0] == (sizes.batches or (1,))[0], len(_examples(one.split))) for one in fitting
+            ]
+            best = [one for one, rank in zip(fitting, ranks, strict=True) if rank == max(ranks)]
+            if not best and call.fused:
+                best = layouts[:1]  # the model may keep a mask of its examples, which stays as it is
+            self._settled[_key(call)] = best[0] if best else None
+            if len(best) > 1 and max(ranks)[1]:
+                self._unsettled.add(sizes)
+            if not best:
+                why = f"{call.site} is left out: its examples cannot be told from its heads."
+                self.left[call.site] = why
+
+    def _reverse(self, inputs: Any, sizes: Sizes) -> list[Tensor]:
+        """The weights of every call for these inputs; none if the model does not take them."""
+        try:
+            return self._pass(inputs, sizes, lambda call: call.all_weights().cpu())[0]
+        except Exception:  # the model's own, of any kind
+            return []
 
     def _taken(self, call: Call) -> _Taken | None:
         """The weights of a call, arranged as examples, windows, heads, queries and keys."""
-        layout = self._settled.get((call.site, call.layout), call.layout)
+        layout = self._settled.get(_key(call), call.layout)
         if layout is None:
             return None
         n_queries, n_keys = layout.whole
@@ -259,7 +297,12 @@ class Observer:
             sums = weights.sum(-1)
             if blocked is not None:
                 blocked = _blocks(_blocks(blocked, -1, pooled[1], True).all(-1), -2, pooled[0], True).all(-1)
-        half = torch.finfo(call.output.dtype).bits < 32 or call.half
+        if np.isnan(sums).any():
+            self.left[f"{call.site} NaN"] = (
+                f"{call.site} has rows without an allowed key, whose weights are not numbers (NaN): they are "
+                "drawn as blocked, but the model goes on with them. Fused attention gives 0 for such rows."
+            )
+        half = torch.finfo(call.outputs[0][1].dtype).bits < 32 or call.half
         most = _HALF_SUM if half else _SUM
         if (sums[~none] > 1 + most).any():
             self.left[call.site] = f"{call.site} is left out: its rows add up to {sums[~none].max():.2f}."
@@ -270,7 +313,7 @@ class Observer:
             blocked = None if blocked is None else np.pad(blocked, [(0, 0)] * 4 + [(0, 1)])
         hidden = none[..., None] if blocked is None else none[..., None] | blocked
         weights = np.where(hidden, np.float32(np.nan), weights.clip(0, 1))
-        return _Taken(call.site, weights, rest, layout.relative, layout.whole, pooled)
+        return _Taken(call.site, call.place, weights, rest, layout.relative, layout.whole, pooled)
 
     def _assembled(self, taken: Sequence[_Taken | None]) -> dict[str, Seen]:
         """The attentions by name: calls with one query are rows of one map, modules of one head its heads."""
@@ -279,8 +322,19 @@ class Observer:
             if one is not None:
                 of_site.setdefault(one.site, []).append(one)
         for site, series in of_site.items():
-            if len(series) > 1 and all(one.weights.shape[3] == 1 for one in series):
-                of_site[site] = [_joined(series)]
+            loops = [
+                list(group)
+                for _, group in groupby(series, lambda one: (one.place, one.weights.shape[3] == 1))
+            ]
+            of_site[site] = []
+            for loop in loops:
+                if len(loop) == 1 or loop[0].weights.shape[3] > 1:
+                    of_site[site] += loop
+                elif len({one.weights.shape[:3] for one in loop}) > 1:
+                    why = "it is called for different numbers of examples; give inputs of one length"
+                    self.left[site] = f"{site} is left out: {why}."
+                else:
+                    of_site[site].append(_joined(loop))
         heads: dict[Any, list[str]] = {}
         for site, series in of_site.items():
             if len(series) == 1 and series[0].weights.shape[2] == 1 and (key := self._head_of(site)):
@@ -320,6 +374,7 @@ class _Taken:
     """One call of an attention: weights (B, windows, H, Q, K), NaN where blocked."""
 
     site: str
+    place: int
     weights: Array
     rest: bool
     relative: bool
@@ -394,13 +449,16 @@ def _unrepeated(tensor: Tensor) -> Tensor:
 
 def _joined(series: Sequence[_Taken]) -> _Taken:
     """Calls with one query each as the rows of one map; keys that a row does not have are blocked."""
-    most = max(one.weights.shape[-1] for one in series)
-    rows = [
-        np.pad(one.weights, [(0, 0)] * 4 + [(0, most - one.weights.shape[-1])], constant_values=np.nan)
-        for one in series
-    ]
+    most = max(one.weights.shape[-1] - one.rest for one in series)
+    rest = any(one.rest for one in series)
+    rows = []
+    for one in series:
+        keys = one.weights[..., : one.weights.shape[-1] - one.rest]
+        row = np.pad(keys, [(0, 0)] * 4 + [(0, most - keys.shape[-1])], constant_values=np.nan)
+        last = one.weights[..., -1:] if one.rest else np.zeros_like(keys[..., :1])
+        rows.append(np.concatenate([row, last], -1) if rest else row)
     size = len(series), max(one.size[1] for one in series)
-    return dataclasses.replace(series[0], weights=np.concatenate(rows, 3), size=size)
+    return dataclasses.replace(series[0], weights=np.concatenate(rows, 3), rest=rest, size=size)
 
 
 def unwrapped(model: nn.Module) -> nn.Module:
@@ -452,21 +510,65 @@ def _tensors(inputs: Any) -> Iterator[Tensor]:
             yield from _tensors(one)
 
 
-def _sizes(inputs: Any) -> tuple[int, ...]:
-    """The first two sizes of the first tensor, one of which is the number of examples."""
-    return next((tuple(one.shape[:2]) for one in _tensors(inputs) if one.dim()), ())
+def _sizes(inputs: Any) -> Sizes:
+    tensors = [one for one in _tensors(inputs) if one.dim()]
+    first = [one.shape[0] for one in tensors]
+    second = [one.shape[1] for one in tensors if one.dim() > 1]
+    return Sizes(
+        tuple(dict.fromkeys(first + second)),
+        frozenset(first),
+        frozenset(n for one in tensors for n in one.shape),
+    )
 
 
-def _reversed(inputs: Any, n: int) -> Any:
-    """The inputs with their n examples in reverse order."""
+def _off(again: Tensor, output: Tensor) -> float:
+    """The largest difference, as a share of the largest number; infinite where other cells are NaN."""
+    again, output = again.float(), output.float()
+    if not torch.equal(again.isnan(), output.isnan()):
+        return math.inf
+    off = (again - output).abs().nan_to_num().max() / output.abs().nan_to_num().max().clamp_min(1e-30)
+    return float(off)
+
+
+def _key(call: Call) -> tuple[str, Layout]:
+    return call.site, call.layout
+
+
+def _examples(split: Split) -> list[int]:
+    """The sizes of the axes of examples in a split."""
+    return [n for kind, n in split if kind == EXAMPLES and n > 1]
+
+
+def _ways(inputs: Any, n: int) -> range:
+    """For which of their first two axes inputs may have n examples, where a tensor has both of this size."""
+    return range(2 if any(one.shape[:2] == (n, n) for one in _tensors(inputs)) else 1)
+
+
+def _reversed(inputs: Any, n: int, way: int) -> Any:
+    """The inputs with their n examples in reverse order; `way`: the axis where both are of this size."""
     if isinstance(inputs, Tensor):
-        axis = next((i for i, size in enumerate(inputs.shape[:2]) if size == n), None)
-        return inputs if axis is None else inputs.flip(axis)
+        axes = [i for i, size in enumerate(inputs.shape[:2]) if size == n]
+        return inputs.flip(axes[min(way, len(axes) - 1)]) if axes else inputs
     if isinstance(inputs, Mapping):
-        return {name: _reversed(one, n) for name, one in inputs.items()}
+        return {name: _reversed(one, n, way) for name, one in inputs.items()}
     if type(inputs) in (tuple, list):
-        return type(inputs)(_reversed(one, n) for one in inputs)
+        return type(inputs)(_reversed(one, n, way) for one in inputs)
     return inputs
+
+
+def _fits(layout: Layout, weights: Tensor, reverse: Sequence[tuple[int, Tensor]]) -> bool:
+    """Whether each axis of examples is in reverse order after the examples were."""
+    near = _HALF_SUM if weights.dtype in (torch.float16, torch.bfloat16) else _PROOF
+    apart = layout.apart(weights)
+    return all(
+        any(
+            torch.allclose(apart.flip(place), layout.apart(other), atol=near, rtol=0, equal_nan=True)
+            for n, other in reverse
+            if n == size
+        )
+        for place, (kind, size) in enumerate(layout.split)
+        if kind == EXAMPLES and size > 1
+    )
 
 
 def _equal(one: Any, other: Any) -> bool:
@@ -483,11 +585,28 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 @contextmanager
-def _as_before(modules: Iterable[nn.Module]) -> Iterator[None]:
-    """Put a model into eval mode; at the end restore each module's mode, and PyTorch's switches.
+def _same_random(modules: Iterable[nn.Module], devices: Sequence[int]) -> Iterator[None]:
+    """Restore all random streams that a forward pass may draw from."""
+    own = [one for module in modules for one in vars(module).values() if isinstance(one, torch.Generator)]
+    states = random.getstate(), np.random.get_state(), [one.get_state() for one in own]
+    with torch.random.fork_rng(devices):
+        try:
+            yield
+        finally:
+            random.setstate(states[0])
+            np.random.set_state(states[1])
+            for one, state in zip(own, states[2], strict=True):
+                one.set_state(state)
+
+
+@contextmanager
+def _as_before(modules: Iterable[nn.Module], devices: Sequence[int]) -> Iterator[None]:
+    """Put a model into eval mode; at the end restore each module's mode and buffers, and PyTorch's switches.
 
     Only the flag `training` is set: `eval()` of some modules does more, such as merging weights.
     """
+    modules = list(modules)
+    buffers = [(one, one.clone()) for module in modules for one in module.buffers(recurse=False)]
     training = [module for module in modules if module.training]
     fast = torch.backends.mha.get_fastpath_enabled()
     with ExitStack() as stack:
@@ -502,3 +621,7 @@ def _as_before(modules: Iterable[nn.Module]) -> Iterator[None]:
         finally:
             for module in training:
                 module.training = True
+            with torch.no_grad():
+                for buffer, before in buffers:
+                    if not torch.equal(buffer, before):
+                        buffer.copy_(before)

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-EXAMPLES, WINDOWS, HEADS = "examples", "windows", "heads"
+EXAMPLES, WINDOWS, HEADS, UNKNOWN = "examples", "windows", "heads", "unknown"
+_KINDS = EXAMPLES, WINDOWS, HEADS, UNKNOWN
 Split = tuple[tuple[str, int], ...]
 """What the axes before those of queries and keys are, in order, with sizes; some axes are two in one."""
 
@@ -28,12 +29,28 @@ class Layout:
     relative: bool = False
     """Whether a column is a position relative to the query."""
     others: tuple[Split, ...] = ()
-    """Other splits of the same sizes: a second look, at the examples in reverse order, tells them apart."""
+    """Other splits of the same sizes: looks at the examples in reverse order tell them apart."""
+
+    def with_columns_of(self, other: Layout) -> Layout:
+        """The layout of the columns of both."""
+        columns = sorted({*(self.columns or ()), *(other.columns or ())})
+        whole = None in (self.columns, other.columns) or len(columns) == self.shape[self.order[-1]]
+        return replace(self, columns=None if whole else tuple(columns))
+
+    @property
+    def splits(self) -> tuple[Split, ...]:
+        """All splits that the sizes allow, the most likely first."""
+        return self.split, *self.others
+
+    def apart(self, weights: Tensor) -> Tensor:
+        """The weights with an axis for each part of the split, then queries and keys."""
+        ends = [self.shape[axis] for axis in self.order[-2:]]
+        return weights.unsqueeze(-1).permute(self.order).reshape(*(n for _, n in self.split), *ends)
 
     def arranged(self, weights: Tensor) -> Tensor:
         """The weights as (B, windows, H, Q, K)."""
         ends = [self.shape[axis] for axis in self.order[-2:]]
-        apart = weights.unsqueeze(-1).permute(self.order).reshape(*(n for _, n in self.split), *ends)
+        apart = self.apart(weights)
         found = apart.permute(*self._places, -2, -1).reshape(*self.sizes, *ends)
         return found if self.columns is None else found[..., list(self.columns)]
 
@@ -57,30 +74,35 @@ class Layout:
     @property
     def _places(self) -> list[int]:
         """The parts of the split, those of examples first, then windows, then heads."""
-        return [
-            i for kind in (EXAMPLES, WINDOWS, HEADS) for i, (one, _) in enumerate(self.split) if one == kind
-        ]
+        return [i for kind in _KINDS for i, (one, _) in enumerate(self.split) if one == kind]
 
     @property
     def sizes(self) -> tuple[int, int, int]:
         """Number of examples, of windows of an example, and of heads."""
-        n, windows, heads = (
-            math.prod(n for one, n in self.split if one == kind) for kind in (EXAMPLES, WINDOWS, HEADS)
-        )
-        return n, windows, heads
+        n, windows, heads, unknown = (math.prod(n for one, n in self.split if one == kind) for kind in _KINDS)
+        return n, windows, heads * unknown
 
 
-def plain_layout(shape: Sequence[int], inputs: Sequence[int]) -> Layout:
-    """The layout of a fused attention, (N, H, Q, K): N are examples, or windows of examples."""
-    splits = _splits(shape[:2], shape[2], inputs, None)
-    first, *others = [split for split in splits if split[-1] == (HEADS, shape[1])] or [
-        ((EXAMPLES, shape[0]), (HEADS, shape[1]))
-    ]
+@dataclass(frozen=True)
+class Sizes:
+    """The sizes of a model's inputs."""
+
+    batches: tuple[int, ...]
+    """Sizes of the first two axes of each tensor, those of the first axes first: examples are one of them."""
+    first: frozenset[int]
+    """Sizes of first axes."""
+    tokens: frozenset[int]
+    """Sizes of all axes."""
+
+
+def plain_layout(shape: Sequence[int], inputs: Sizes) -> Layout:
+    """The layout of a fused attention: PyTorch calls its axes (N, H, Q, K)."""
+    first, *others = _splits(shape[:2], shape[2], inputs, None)
     return _with_virtual(Layout((*shape, 1), (4, 0, 1, 2, 3), first, others=tuple(others)))
 
 
 def layout_of(
-    index: Tensor, shape: Sequence[int], axis: int, inputs: Sequence[int], heads: int | None
+    index: Tensor, shape: Sequence[int], axis: int, inputs: Sizes, heads: int | None
 ) -> Layout | None:
     """How weights are arranged that are the left factor of a product.
 
@@ -88,7 +110,7 @@ def layout_of(
         index: (N, rows, columns); for each value of the factor its place in the flattened weights, or -1.
         shape: of the weights.
         axis: the axis of the weights along which they add up to 1.
-        inputs: sizes of the first two axes of the model's inputs, one of which is the number of examples.
+        inputs: sizes of the model's inputs.
         heads: the number of heads of the module, if it is known.
 
     Returns:
@@ -97,7 +119,9 @@ def layout_of(
     known = index >= 0
     places = [torch.where(known, (index // math.prod(shape[i + 1 :])) % n, -1) for i, n in enumerate(shape)]
     along = [_varies(place, -1) for place in places]
-    if any(varies for i, varies in enumerate(along) if i != axis) or not (along[axis] or shape[axis] == 1):
+    if any(varies for i, varies in enumerate(along) if i != axis) or not (
+        along[axis] or index.shape[-1] == 1
+    ):
         return None
     down = [_varies(place, -2) for place in places]
     queries = [i for i, varies in enumerate(down) if varies and i != axis]
@@ -137,30 +161,45 @@ def _varies(place: Tensor, axis: int) -> bool:
     return bool(((one != other) & (one >= 0) & (other >= 0)).any())
 
 
-def _splits(sizes: Sequence[int], rows: int, inputs: Sequence[int], heads: int | None) -> list[Split]:
+def _splits(sizes: Sequence[int], rows: int, inputs: Sizes, heads: int | None) -> list[Split]:
     """What axes of these sizes may be, the most likely first: examples, windows of examples, and heads."""
     if not sizes:
         return [()]
     first, *more = sizes
-    n = next((n for n in inputs if first == n), next((n for n in inputs if n and first % n == 0), 1))
+    batches = inputs.batches
     if not more:
-        n = first // heads if heads else n
-        if first == n:
-            return [((EXAMPLES, n),)]
-        folded: list[Split] = [((EXAMPLES, n), (HEADS, first // n)), ((HEADS, first // n), (EXAMPLES, n))]
-        return folded[:1] if n == 1 or heads else folded
-    heads_first: Split = ((HEADS, first), (EXAMPLES, more[0]))
+        if heads:
+            return [((EXAMPLES, first // heads), (HEADS, heads))]
+        found: list[Split] = [((EXAMPLES, n),) for n in batches if n == first]
+        others = [first // n for n in batches if first % n == 0 and n < first]
+        if rows == 1 and any(n % m == 0 for n in others for m in inputs.tokens if m > 1):
+            return found or [((UNKNOWN, first),)]  # positions may be folded like heads
+        for n in batches:
+            if first % n == 0 and 1 < n < first:
+                found += [((EXAMPLES, n), (HEADS, first // n)), ((HEADS, first // n), (EXAMPLES, n))]
+        if 1 in batches or rows in inputs.first or not found:  # one example, which may have no axis
+            found.append(((HEADS, first),))
+        return list(dict.fromkeys(found))
+    second = more[0]
     if len(more) > 1:
-        count = len(inputs) > 1 and [m * rows == inputs[1] for m in more]
-        return [
-            ((EXAMPLES, first), *((WINDOWS if count and count[i] else HEADS, m) for i, m in enumerate(more)))
-        ]
-    if first == n:
-        plain: Split = ((EXAMPLES, n), (HEADS, more[0]))
-        return [plain, heads_first] if more[0] == n > 1 else [plain]
-    if more[0] == 1 and n == 1 and rows in inputs:
-        return [heads_first]
-    windows: list[Split] = [((EXAMPLES, n), (WINDOWS, first // n), (HEADS, more[0]))]
-    if n > 1:
-        windows.append(((WINDOWS, first // n), (EXAMPLES, n), (HEADS, more[0])))
-    return [*windows, heads_first] if more[0] in inputs[:1] and n > 1 else windows
+        # Groups of heads see all tokens; windows cover them.
+        covers = [any(-(-n // rows) == m for n in inputs.tokens if n > rows) for m in more]
+        kinds = (
+            [HEADS] * len(more) if rows in inputs.tokens else [WINDOWS if one else HEADS for one in covers]
+        )
+        if kinds.count(WINDOWS) > 1 or (rows not in inputs.tokens and WINDOWS not in kinds):
+            kinds = [UNKNOWN] * len(more)
+        inner: list[Split] = [((EXAMPLES, first), *zip(kinds, more, strict=True))]
+        if second in batches and second > 1:
+            inner.append(((EXAMPLES, first), (EXAMPLES, second), *((HEADS, n) for n in more[1:])))
+        return inner
+    found = [((EXAMPLES, n), (HEADS, second)) for n in batches if n == first]
+    found += [
+        ((HEADS, first), (EXAMPLES, n)) for n in batches if n == second and (n > 1 or rows in inputs.tokens)
+    ]
+    for n in batches:
+        if first % n == 0 and n < first:
+            found.append(((EXAMPLES, n), (WINDOWS, first // n), (HEADS, second)))
+            if n > 1:
+                found.append(((WINDOWS, first // n), (EXAMPLES, n), (HEADS, second)))
+    return list(dict.fromkeys(found)) or [((EXAMPLES, first), (HEADS, second))]

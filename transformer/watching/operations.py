@@ -20,12 +20,18 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from transformer.watching.layout import Layout, layout_of, plain_layout
+from transformer.watching.layout import Layout, Sizes, layout_of, plain_layout
 
 BLOCKED = -1e4
 """A score that is not greater is a mask: people write -inf, -1e9, -1e4, or the least number of the type."""
 _ATEN = torch.ops.aten
-_PRODUCTS = {_ATEN.bmm: (0, 1), _ATEN.mm: (0, 1), _ATEN.baddbmm: (1, 2), _ATEN.addmm: (1, 2)}
+_PRODUCTS = {
+    _ATEN.bmm: (0, 1),
+    _ATEN.mm: (0, 1),
+    _ATEN.baddbmm: (1, 2),
+    _ATEN.addmm: (1, 2),
+    _ATEN.mv: (1, 0),
+}
 """Products of matrices, with the places of their factors among the arguments."""
 _MOVES = {
     getattr(_ATEN, name)
@@ -77,6 +83,11 @@ class _Operations(TorchDispatchMode):
 
 
 def _dispatched(self: _Operations, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    if torch.is_inference_mode_enabled():  # where functions arrive that are made of operations
+        with self:
+            output = func.decompose(*args, **(kwargs or {})) if hasattr(func, "decompose") else NotImplemented
+        if output is not NotImplemented:
+            return output
     output = func(*args, **(kwargs or {}))
     self.after(func, args, kwargs or {}, output)
     return output
@@ -100,6 +111,10 @@ class Trace:
     """Of the shape of the weights: cells that a mask blocks."""
     index: Tensor
     """For each value of the tensor, its place in the flattened weights; -1 for padding."""
+    place: int
+    """Stands for the lines of code that were running at the softmax."""
+    order: int
+    """Number of the attention in the pass."""
     gate: bool = False
     """Whether it is a softmax of the outputs of a linear layer, such as a router's."""
 
@@ -114,10 +129,16 @@ class Call:
     """As the model arranges them; of a fused attention, (Q, K) of an example and a head."""
     blocked: Tensor | None
     """Of the same shape; None where nothing is blocked."""
-    again: Callable[[Tensor], Tensor]
-    """What the attention gives on, computed from weights as the model arranges them."""
-    output: Tensor
-    """What it gave on."""
+    outputs: tuple[tuple[Callable[[Tensor], Tensor], Tensor], ...]
+    """What the attention gives on, computed from weights as the model arranges them, and what it gave on.
+
+    Several where parts of the weights are multiplied apart.
+    """
+    place: int
+    """Stands for the lines of code that were running: the same for the passes of a loop."""
+    order: int
+    """Its number in the pass."""
+    fused: bool = False
 
     def all_weights(self) -> Tensor:
         """The weights as the model arranges them."""
@@ -151,7 +172,7 @@ class Observing(TorchFunctionMode):
     Args:
         model: a softmax times one of its parameters is no attention.
         modules: its modules, which name the attentions.
-        inputs: sizes of the first two axes of the inputs, one of which is the number of examples.
+        inputs: sizes of the model's inputs.
         found: what is done with an attention.
         wanted: which attentions are looked at, by name.
         layouts: what is known from the passes before; this one adds to it.
@@ -161,7 +182,7 @@ class Observing(TorchFunctionMode):
         self,
         model: nn.Module,
         modules: Mapping[str, nn.Module],
-        inputs: Sequence[int],
+        inputs: Sizes,
         found: Callable[[Call], None],
         wanted: Callable[[str], bool],
         layouts: dict[Any, Layout | None],
@@ -173,6 +194,11 @@ class Observing(TorchFunctionMode):
         self._inputs, self._found, self._wanted, self._layouts = inputs, found, wanted, layouts
         self._places: dict[Any, Tensor] = {}
         self._traced: dict[int, tuple[Tensor, Trace]] = {}  # id to the tensor, which keeps the id taken
+        self._weighted: dict[
+            int, tuple[Tensor, Trace, int, Any]
+        ] = {}  # a softmax times values, to be added up
+        self._parts: dict[int, Call] = {}  # order of a softmax to what is known of its parts
+        self._order = 0
         self._operations = _Operations(self._operation)
         self._layer: Tensor | None = None
         """The result of the newest linear layer."""
@@ -188,10 +214,21 @@ class Observing(TorchFunctionMode):
             self._layer = output
         return output
 
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
+        for call in self._parts.values():
+            self._found(call)
+
+    def _next(self) -> int:
+        self._order += 1
+        return self._order
+
     def _operation(self, func: Any, args: Any, kwargs: Any, output: Any) -> None:
         what = _kind(func)
         if what == _OTHER:
-            if self._traced:
+            if self._weighted and getattr(func, "overloadpacket", None) is _ATEN.sum:
+                self._sum(func, args, kwargs, output)
+            elif self._traced:
                 self._follow(func, args, kwargs, output)
         elif what == _PRODUCT:
             if self._traced:
@@ -206,7 +243,7 @@ class Observing(TorchFunctionMode):
     # Fused attention.
 
     def _fused(self, func: Any, args: Any, kwargs: Any, output: Any) -> None:
-        site, _ = self._site()
+        site, _, place = self._site()
         if not self._wanted(site):
             return
         names = [one.name for one in func._schema.arguments]
@@ -235,14 +272,16 @@ class Observing(TorchFunctionMode):
                 if small
                 else weights,
                 blocked=None if blocked is None else blocked.expand(shape),
-                again=lambda of: of.to(value.dtype) @ grouped(value, of.shape[1]),
-                output=output[0],
+                outputs=((lambda of: of.to(value.dtype) @ grouped(value, of.shape[1]), output[0]),),
+                place=place,
+                order=self._next(),
+                fused=True,
             )
         )
 
     def _flex(self, func: Any, args: Any, kwargs: Any, output: Any) -> None:
         """Read the weights of `flex_attention`: with the identity for values, it gives its weights."""
-        site, _ = self._site()
+        site, _, place = self._site()
         if not self._wanted(site):
             return
         query, key, value, score_mod, block_mask, *others = args
@@ -259,8 +298,10 @@ class Observing(TorchFunctionMode):
                 layout=plain_layout(weights.shape, self._inputs),
                 weights=weights,
                 blocked=None if mask.all() else ~mask,
-                again=lambda of: of.to(value.dtype) @ grouped(value, of.shape[1]),
-                output=output[0],
+                outputs=((lambda of: of.to(value.dtype) @ grouped(value, of.shape[1]), output[0]),),
+                place=place,
+                order=self._next(),
+                fused=True,
             )
         )
 
@@ -268,15 +309,16 @@ class Observing(TorchFunctionMode):
 
     def _softmax(self, _: Any, args: Any, kwargs: Any, output: Tensor) -> None:
         scores: Tensor = args[0]
-        site, _ = self._site()
-        if scores.dim() < 2 or not self._wanted(site):
+        site, _, place = self._site()
+        if not scores.dim() or not self._wanted(site):
             return
         axis = (args[1] if len(args) > 1 else kwargs["dim"]) % scores.dim()
         low = scores <= BLOCKED
         # A row whose scores are all that low is blocked, whatever its softmax is.
         blocked = low & ((output == 0) | low.all(axis, keepdim=True)) if low.any() else None
         gate = scores is self._layer and axis == scores.dim() - 1
-        self._trace(output, Trace(site, output, axis, blocked, self._places_of(output), gate))
+        index = self._places_of(output)
+        self._trace(output, Trace(site, output, axis, blocked, index, place, self._next(), gate))
 
     def _places_of(self, tensor: Tensor) -> Tensor:
         """For each cell of a tensor its place when flattened; it has the strides of the tensor."""
@@ -316,6 +358,10 @@ class Observing(TorchFunctionMode):
             return
         if packet is _ATEN.mean:
             self._average(args, kwargs, trace, result)
+        elif (
+            packet is _ATEN.mul and result.shape != trace.index.shape and isinstance(args[1 - place], Tensor)
+        ):
+            self._weighted[id(result)] = result, trace, place, args
         elif result.shape == trace.index.shape and isinstance(axis := _axis_of(trace), int):
             blocked = trace.blocked
             if blocked is not None:
@@ -353,51 +399,102 @@ class Observing(TorchFunctionMode):
         for place, trace in self._traces(args):
             if place not in factors:
                 continue
-            key = trace.site, trace.weights.shape, trace.axis, trace.index.shape, place
-            if key not in self._layouts and self._is_parameter(args[factors[1 - factors.index(place)]]):
-                self._layouts[key] = None  # a layer, a gate or a table
-            elif key not in self._layouts:
-                index = trace.index if place == factors[0] else trace.index.mT
-                _, module = self._modules.get(self._site()[1], ("", None))
-                self._layouts[key] = layout_of(
-                    index if index.dim() == 3 else index.unsqueeze(0),
-                    trace.weights.shape,
-                    trace.axis,
-                    self._inputs,
-                    module.num_heads if isinstance(module, nn.MultiheadAttention) else None,
-                )
-            layout = self._layouts[key]
-            if layout is None or (trace.gate and layout.relative):
-                continue
+            index = trace.index if place == factors[0] or trace.index.dim() == 1 else trace.index.mT
+            while index.dim() < 3:
+                index = index.unsqueeze(0)
             factor = args[place]
 
             def again(
-                of: Tensor, place: int = place, index: Tensor = trace.index, factor: Tensor = factor
+                of: Tensor, place: int = place, places: Tensor = trace.index, factor: Tensor = factor
             ) -> Tensor:
-                moved = of.flatten()[index.clamp_min(0)].masked_fill(index < 0, 0).to(factor.dtype)
-                product: Tensor = func(*args[:place], moved, *args[place + 1 :], **kwargs)
+                product: Tensor = func(
+                    *args[:place], _moved(of, places, factor), *args[place + 1 :], **kwargs
+                )
                 return product
 
-            self._found(Call(trace.site, layout, trace.weights, trace.blocked, again, output))
-            self._traced = {
-                key: pair for key, pair in self._traced.items() if pair[1].weights is not trace.weights
-            }
+            values = args[factors[1 - factors.index(place)]]
+            if self._attention(trace, index, values, again, output):
+                return
+
+    def _sum(self, func: Any, args: Any, kwargs: Any, output: Tensor) -> None:
+        """Look whether a softmax times values, added up, is an attention."""
+        if not args or (known := self._weighted.pop(id(args[0]), None)) is None:
             return
+        weighted, trace, place, (one, other, *_) = known
+        dims = args[1] if len(args) > 1 else kwargs.get("dim")
+        if not dims or len(dims) != 1:
+            return
+        axis = dims[0] % weighted.dim()
+        missing = weighted.dim() - trace.index.dim()
+        shape = (1,) * missing + tuple(trace.index.shape)
+        index = trace.index.reshape(shape).expand(weighted.shape).movedim(axis, -1)
+        rest = [i for i in range(weighted.dim()) if i != axis]
+        for i in reversed(range(len(rest))):
+            if shape[rest[i]] == 1:
+                index = index.select(i, 0)
+        values = other if place == 0 else one
+
+        def again(of: Tensor) -> Tensor:
+            factor = one if place == 0 else other
+            added: Tensor = func(_moved(of, trace.index, factor) * values, *args[1:], **kwargs)
+            return added
+
+        self._attention(trace, index.reshape(-1, 1, index.shape[-1]), values, again, output)
+
+    def _attention(
+        self, trace: Trace, index: Tensor, values: Tensor, again: Callable[[Tensor], Tensor], output: Tensor
+    ) -> bool:
+        """Tell of an attention, unless what was multiplied is none; of parts at the end of the pass."""
+        key = trace.site, trace.weights.shape, trace.axis, index.shape, index.stride(), self._inputs
+        if key not in self._layouts:
+            _, module = self._modules.get(self._site()[1], ("", None))
+            heads = module.num_heads if isinstance(module, nn.MultiheadAttention) else None
+            self._layouts[key] = (
+                None  # a layer, a gate or a table
+                if self._is_parameter(values)
+                else layout_of(index, trace.weights.shape, trace.axis, self._inputs, heads)
+            )
+        layout = self._layouts[key]
+        if layout is None or (trace.gate and layout.relative):
+            return False
+        call = Call(
+            trace.site, layout, trace.weights, trace.blocked, ((again, output),), trace.place, trace.order
+        )
+        before = self._parts.get(trace.order)
+        if before is not None:
+            call = replace(
+                call, layout=layout.with_columns_of(before.layout), outputs=before.outputs + call.outputs
+            )
+        if before is not None or layout.columns is not None:
+            self._parts[trace.order] = call
+            return True
+        self._found(call)
+        self._traced = {key: pair for key, pair in self._traced.items() if pair[1].order != trace.order}
+        return True
 
     def _is_parameter(self, tensor: Tensor) -> bool:
         address = tensor.untyped_storage().data_ptr()
         return any(one.untyped_storage().data_ptr() == address for one in self._model.parameters())
 
-    def _site(self) -> tuple[str, int]:
-        """Name and id of the innermost module whose method is running; hooks would change the model."""
+    def _site(self) -> tuple[str, int, int]:
+        """Name and id of the innermost module whose method is running, and the place in its code.
+
+        It is read from the stack: hooks would change the model, and see no module that is not called itself.
+        """
         frame = sys._getframe(2)
+        name, found, place = self._root, 0, []
         while frame is not None:
             me = id(frame.f_locals.get("self"))
-            if me in self._modules and not isinstance(self._modules[me][1], nn.Softmax | nn.Dropout):
-                parts = self._modules[me][0].split(".")
-                return ".".join(part for part in parts if part != "_orig_mod") or self._root, me
+            known = self._modules.get(me)
+            if known is not None and not found and not isinstance(known[1], nn.Softmax | nn.Dropout):
+                parts = (part for part in known[0].split(".") if part != "_orig_mod")
+                name, found = ".".join(parts) or self._root, me
+            if found:
+                place.append((id(frame.f_code), frame.f_lasti))
+            if known is not None and known[1] is self._model:
+                break
             frame = frame.f_back  # type: ignore[assignment]
-        return self._root, 0
+        return name, found, hash(tuple(place))
 
 
 def fused_weights(query: Tensor, key: Tensor, mask: Tensor | None, causal: bool, scale: float) -> Tensor:
@@ -455,6 +552,11 @@ def _axis_of(trace: Trace) -> int | None:
             if int(second - first) == step:
                 return axis
     return None
+
+
+def _moved(weights: Tensor, index: Tensor, factor: Tensor) -> Tensor:
+    """Weights as the model arranges them, moved to where they are multiplied."""
+    return weights.flatten()[index.clamp_min(0)].masked_fill(index < 0, 0).to(factor.dtype)
 
 
 def _listed(one: Any) -> list[Any]:

@@ -52,7 +52,7 @@ def labels_of(text: str, maps: Mapping[str, Array], tokens: GivenTokens, kinds: 
         if not any(fnmatchcase(name, pattern) for name in names.values()):
             known = ", ".join(maps)
             raise InputError(f"tokens: no attention is called {pattern!r}; there are {known}.", "tokens")
-    found = {}
+    found, matched = {}, set[int]()
     for site, name in names.items():
         given = next((one for pattern, one in patterns.items() if fnmatchcase(name, pattern)), ())
         kind, pair = kinds[site], given if _is_pair(given) else (given, given)
@@ -68,8 +68,20 @@ def labels_of(text: str, maps: Mapping[str, Array], tokens: GivenTokens, kinds: 
             if kind.relative and place == 1:
                 shown = tuple(f"{i - (n - 1) // 2:+d}" for i in range(n))
             axes.append(_Axis.of(shown, len(these) == n, kind.pooled[place]))
+        matched |= {
+            len(these)
+            for these, n in zip(pair, kind.size if any(kind.size) else shape, strict=True)
+            if len(these) == n
+        }
         columns = axes[1]._replace(labels=axes[1].labels + (REST,)) if kind.rest else axes[1]
         found[site] = axes[0], columns
+    plain = () if isinstance(tokens, Mapping) else tokens if _is_pair(tokens) else (tokens,)
+    for these in plain:
+        if these and len(these) not in matched:
+            raise InputError(
+                f"tokens: {len(these)} were given for {text!r}, and no attention has so many positions.",
+                "tokens",
+            )
     return found
 
 

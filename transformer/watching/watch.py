@@ -140,7 +140,7 @@ class Watch:
         named = (sites,) if isinstance(sites, str) else sites
         self._observer = Observer(model, attention, named, MOST_CELLS)
         self._inputs = inputs
-        self._kinds: dict[str, Seen] = {}  # site to what its columns are
+        self._kinds: dict[str, dict[str, Seen]] = {}  # word to site to what its columns are
         self._share, self._tokens, self._out = share, tokens or {}, Path(out)
         # Word to the name of its input, and its index in the batch.
         self._batches: dict[str, tuple[str, int | None]] = {}
@@ -164,6 +164,14 @@ class Watch:
         self._said: set[str] = set()
         if _rank() > 0:
             self._closed = True
+            return
+        if _is_sharded(model):
+            self._closed = True
+            why = (
+                f"{type(model).__name__} is sharded over processes (FSDP), and each of its passes waits for "
+                "all of them: nothing is recorded. Watch a copy of it, or its checkpoints with record."
+            )
+            self._say(InputError(why))
             return
         self._open()
         self._began = time.monotonic()
@@ -203,10 +211,11 @@ class Watch:
         """
         from transformer.exports.page import html_page  # the app's pictures; recording needs none of them
 
-        self._publish()
-        view = self._view
-        if view.frame is None:
-            raise InputError("Nothing has been recorded yet; call step after a step of your loop.")
+        if self._archive is not None and not self._closed:
+            self._publish()
+        view = None if self._archive is None else self._view
+        if view is None or view.frame is None:
+            raise InputError(self.problem or "Nothing has been recorded yet; call step in your loop.")
         site, head = view.frame.clearest
         target = Path(path)
         page = html_page(view, word=view.frame.words[0].text, site=site, head=head)
@@ -300,11 +309,12 @@ class Watch:
             found = self._observer.look(_moved(inputs, device))
             n = len(next(iter(found.values())).weights)
             for site, seen in found.items():
-                self._kinds.setdefault(plain_name(site), seen._replace(weights=seen.weights[:0]))
                 for i, of in enumerate(seen.weights if len(seen.weights) == n else ()):
                     text = str(name) if n == 1 else f"{name} {i + 1}"
                     self._batches[text] = name, None if n == 1 else i
                     maps.setdefault(text, {})[plain_name(site)] = of
+                    kind = seen._replace(weights=seen.weights[:0])
+                    self._kinds.setdefault(text, {})[plain_name(site)] = kind
                 if len(seen.weights) != n:
                     self._say(
                         InputError(f"{site} is left out: its batch is of {len(seen.weights)}, and not {n}.")
@@ -376,16 +386,16 @@ class Watch:
         labels = {}
         for text, maps in first.items():
             try:
-                labels[text] = labels_of(text, maps, self._tokens_of(text), self._kinds)
+                labels[text] = labels_of(text, maps, self._tokens_of(text), self._kinds[text])
             except InputError as error:  # shown with positions
                 self._say(error)
-                labels[text] = labels_of(text, maps, (), self._kinds)
+                labels[text] = labels_of(text, maps, (), self._kinds[text])
         self._axes = grouped(first, labels)
         self._words = {text: word_of(text, self._axes, labels[text]) for text in first}
         self._pending = {text: [] for text in first}
         if unknown := [name for name in self._tokens if name not in self._inputs]:
             self._say(InputError(f"tokens: there is no input {unknown[0]!r}.", "tokens"))
-        self._archive = self._continued() or _free_file(self._out)
+        self._archive = self._continued(first) or _free_file(self._out)
         self.path = self._archive.path
         model = self._observer.model
         parameters = list(model.parameters())
@@ -408,7 +418,7 @@ class Watch:
 
         self._archive.told = told
 
-    def _continued(self) -> Archive | None:
+    def _continued(self, first: Named) -> Archive | None:
         """The file of the run that continues; None, with a warning, if it is not of this model."""
         path = path_of(self._out)
         if not self._resume or not path.exists():
@@ -419,13 +429,16 @@ class Watch:
 
         try:
             view = read_run(path).view
-            name = plain_name(type(self._observer.model).__name__)
-            frame, words = view.frame, tuple(self._words.values())
-            alike = frame is not None and (frame.axes.keys(), len(frame.words)) == (
-                self._axes.keys(),
-                len(words),
-            )
-            if view.own is None or view.own.name != name or frame is None or not alike:
+            name, frame = plain_name(type(self._observer.model).__name__), view.frame
+            heads = {site: len(of) for site, of in next(iter(first.values())).items()}
+            if (
+                view.own is None
+                or frame is None
+                or view.own.name != name
+                or {site: frame.n_heads(site) for site in frame.axes} != heads
+                or {word.text: word.sides for word in frame.words}
+                != {w.text: w.sides for w in self._words.values()}
+            ):
                 raise InputError(f"{path} holds a run of another model or other examples.")
             archive = Archive(path, resumed=True)
         except InputError as error:
@@ -475,7 +488,8 @@ class Watch:
 
     def _number(self, name: str, value: float | None) -> float:
         try:
-            return math.nan if value is None else float(value)
+            known = value.detach() if isinstance(value, torch.Tensor) else value
+            return math.nan if known is None else float(known)
         except (TypeError, ValueError):
             self._say(InputError(f"{name}={value!r} is no number, and is left out."))
             return math.nan
@@ -558,7 +572,7 @@ class Watch:
         if step >= self._next_measured:
             self._next_measured = step + max(1, (step - max(self._begun_at, 0)) // MEASURED)
             scores = {
-                site: pattern_scores([self._counted(site, of[site]) for of in open_maps.values()])
+                site: pattern_scores([self._counted(text, site, of[site]) for text, of in open_maps.items()])
                 for site in self._axes
             }
             focus = {site: of[FOCUS] for site, of in scores.items()}
@@ -577,10 +591,11 @@ class Watch:
             return weights
         return np.where(later_cells(*weights.shape[1:]), np.nan, weights)
 
-    def _counted(self, site: str, weights: Array) -> Array:
+    def _counted(self, text: str, site: str, weights: Array) -> Array:
         """(H, Q, K) weights without the rows of padding, which are those whose own column is blocked."""
         n_rows, n_columns = weights.shape[1:]
-        if n_rows != n_columns - self._kinds[site].rest or self._kinds[site].relative:
+        kind = self._kinds[text][site]
+        if n_rows != n_columns - kind.rest or kind.relative:
             return weights
         padding: Array = np.all(np.isnan(weights.reshape(-1, n_columns)), axis=0, keepdims=True)[0]
         return np.where(padding[:n_rows, None], np.nan, weights)
@@ -631,6 +646,13 @@ def _rank() -> int:
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return torch.distributed.get_rank()
     return int(os.environ.get("RANK", 0)) if int(os.environ.get("WORLD_SIZE", 1)) > 1 else 0
+
+
+def _is_sharded(model: nn.Module) -> bool:
+    """Whether some part of a model has its parameters on several processes."""
+    sharding = sys.modules.get("torch.distributed.fsdp")  # imported wherever something is sharded
+    kinds = (sharding.FSDPModule, sharding.FullyShardedDataParallel) if sharding else ()
+    return any(isinstance(module, kinds) for module in model.modules())
 
 
 def _free_file(out: Path) -> Archive:
