@@ -194,9 +194,8 @@ class Observing(TorchFunctionMode):
         self._inputs, self._found, self._wanted, self._layouts = inputs, found, wanted, layouts
         self._places: dict[Any, Tensor] = {}
         self._traced: dict[int, tuple[Tensor, Trace]] = {}  # id to the tensor, which keeps the id taken
-        self._weighted: dict[
-            int, tuple[Tensor, Trace, int, Any]
-        ] = {}  # a softmax times values, to be added up
+        # Id to a softmax times values, which may be added up; its place in the arguments; and these.
+        self._weighted: dict[int, tuple[Tensor, Trace, int, Any]] = {}
         self._parts: dict[int, Call] = {}  # order of a softmax to what is known of its parts
         self._order = 0
         self._operations = _Operations(self._operation)
@@ -310,7 +309,7 @@ class Observing(TorchFunctionMode):
     def _softmax(self, _: Any, args: Any, kwargs: Any, output: Tensor) -> None:
         scores: Tensor = args[0]
         site, _, place = self._site()
-        if not scores.dim() or not self._wanted(site):
+        if not scores.dim() or not output.numel() or not self._wanted(site):
             return
         axis = (args[1] if len(args) > 1 else kwargs["dim"]) % scores.dim()
         low = scores <= BLOCKED
