@@ -123,17 +123,17 @@ class Observer:
         Raises:
             InputError: there is none, or the model gives another output while it is observed.
         """
-        if any(is_lazy(one) for one in self.model.parameters()):
+        parameters = list(self.model.parameters())
+        if any(map(is_lazy, parameters)):
             name = type(self.model).__name__
             raise InputError(f"{name} has lazy parameters: it is looked at when they are initialised.")
+        self._devices = sorted({one.device.index or 0 for one in parameters if one.device.type == "cuda"})
         with _LOCK:
             return self._looked(inputs)
 
     def _looked(self, inputs: Any) -> dict[str, Seen]:
         self._modules = dict(self.model.named_modules())
-        cuda = {one.device.index or 0 for one in self.model.parameters() if one.device.type == "cuda"}
-        self._devices = sorted(cuda)
-        with _as_before(self._modules.values(), self._devices), torch.no_grad():
+        with _as_before(self.model, self._modules.values()), torch.no_grad():
             if self._attention is not None:
                 given = dict(self._attention(self.model, inputs))
                 found = {
@@ -587,7 +587,7 @@ def _equal(one: Any, other: Any) -> bool:
 @contextmanager
 def _same_random(modules: Iterable[nn.Module], devices: Sequence[int]) -> Iterator[None]:
     """Restore all random streams that a forward pass may draw from."""
-    own = [one for module in modules for one in vars(module).values() if isinstance(one, torch.Generator)]
+    own = [one for module in modules for one in vars(module).values() if type(one) is torch.Generator]
     states = random.getstate(), np.random.get_state(), [one.get_state() for one in own]
     with torch.random.fork_rng(devices):
         try:
@@ -600,13 +600,12 @@ def _same_random(modules: Iterable[nn.Module], devices: Sequence[int]) -> Iterat
 
 
 @contextmanager
-def _as_before(modules: Iterable[nn.Module], devices: Sequence[int]) -> Iterator[None]:
+def _as_before(model: nn.Module, modules: Iterable[nn.Module]) -> Iterator[None]:
     """Put a model into eval mode; at the end restore each module's mode and buffers, and PyTorch's switches.
 
     Only the flag `training` is set: `eval()` of some modules does more, such as merging weights.
     """
-    modules = list(modules)
-    buffers = [(one, one.clone()) for module in modules for one in module.buffers(recurse=False)]
+    buffers = [(one, one.clone()) for one in model.buffers()]
     training = [module for module in modules if module.training]
     fast = torch.backends.mha.get_fastpath_enabled()
     with ExitStack() as stack:

@@ -205,7 +205,7 @@ class Observing(TorchFunctionMode):
         """Module to an operation in it that is called an attention, and whose weights are not known."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if self._traced or _hides_attention(func):
+        if self._traced or (_hides_attention(func) and self._wanted(self._site()[0])):
             with self._operations:
                 return func(*args, **(kwargs or {}))
         output = func(*args, **(kwargs or {}))
@@ -483,15 +483,12 @@ class Observing(TorchFunctionMode):
         frame = sys._getframe(2)
         name, found, place = self._root, 0, []
         while frame is not None:
-            me = id(frame.f_locals.get("self"))
-            known = self._modules.get(me)
-            if known is not None and not found and not isinstance(known[1], nn.Softmax | nn.Dropout):
-                parts = (part for part in known[0].split(".") if part != "_orig_mod")
-                name, found = ".".join(parts) or self._root, me
+            if not found and (known := self._modules.get(me := id(frame.f_locals.get("self")))) is not None:
+                if not isinstance(known[1], nn.Softmax | nn.Dropout):
+                    parts = (part for part in known[0].split(".") if part != "_orig_mod")
+                    name, found = ".".join(parts) or self._root, me
             if found:
                 place.append((id(frame.f_code), frame.f_lasti))
-            if known is not None and known[1] is self._model:
-                break
             frame = frame.f_back  # type: ignore[assignment]
         return name, found, hash(tuple(place))
 
