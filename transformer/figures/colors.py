@@ -15,10 +15,15 @@ VIRIDIS = (
 Smith, 2015)."""
 
 
+def rgb(color: str) -> tuple[int, ...]:
+    """Red, green and blue of a colour such as #440154."""
+    return tuple(int(color[at : at + 2], 16) for at in (1, 3, 5))
+
+
 def mixed(low: str, high: str, share: float) -> str:
     """The colour at a share of the way from `low` to `high`."""
-    ends = ([int(color[at : at + 2], 16) for at in (1, 3, 5)] for color in (low, high))
-    return "rgb({},{},{})".format(*(round(a + share * (b - a)) for a, b in zip(*ends, strict=True)))
+    ends = zip(rgb(low), rgb(high), strict=True)
+    return "rgb({},{},{})".format(*(round(a + share * (b - a)) for a, b in ends))
 
 
 Stops = list[tuple[float, str]]

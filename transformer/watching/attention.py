@@ -112,7 +112,7 @@ class Observer:
         self._layouts: dict[Any, Layout | None] = {}
         self._settled: dict[tuple[str, Layout], Layout | None] = {}  # None: left out
         self._siblings: dict[str, tuple[str, int]] = {}  # a module to its list, and to a number for its input
-        self._looks: dict[Sizes, int] = {}  # sizes of inputs to the number of looks at them
+        self._looks: dict[Sizes, int] = {}  # sizes of inputs to the number of looks since the proof
         self._unsettled: set[Sizes] = set()
         self.left: dict[str, str] = {}
         """Name of an attention that is left out to the reason, in a sentence."""
@@ -159,8 +159,8 @@ class Observer:
 
     def _observed(self, inputs: Any) -> dict[str, Seen]:
         sizes = _sizes(inputs)
-        n = self._looks[sizes] = self._looks.get(sizes, 0) + 1
-        if n > 1 and not (sizes in self._unsettled and n & (n - 1) == 0):
+        if (n := self._looks.get(sizes, 0)) and not (sizes in self._unsettled and (n + 1) & n == 0):
+            self._looks[sizes] = n + 1
             return self._assembled(self._pass(inputs, sizes, self._taken)[0])
         calls, output = self._pass(inputs, sizes, self._proved)
         self._settle(inputs, sizes, calls)
@@ -173,6 +173,7 @@ class Observer:
                 else "gives another output at every call"
             )
             raise InputError(f"{type(self.model).__name__} {why}, so its attention is not shown.")
+        self._looks[sizes] = n + 1
         return self._assembled([self._taken(call) for call in calls])
 
     def _ordinary(self, inputs: Any) -> Any:
@@ -197,7 +198,7 @@ class Observer:
     @contextmanager
     def _same_inputs(self) -> Iterator[None]:
         """Find modules of one `ModuleList` that are called with the same tensor: each may be a head."""
-        if max(self._looks.values()) > 1:
+        if self._looks:
             yield
             return
         given: dict[str, Any] = {}
@@ -313,7 +314,7 @@ class Observer:
             blocked = None if blocked is None else np.pad(blocked, [(0, 0)] * 4 + [(0, 1)])
         hidden = none[..., None] if blocked is None else none[..., None] | blocked
         weights = np.where(hidden, np.float32(np.nan), weights.clip(0, 1))
-        return _Taken(call.site, call.place, weights, rest, layout.relative, layout.whole, pooled)
+        return _Taken(call.site, call.place, Seen(weights, rest, layout.relative, layout.whole, pooled))
 
     def _assembled(self, taken: Sequence[_Taken | None]) -> dict[str, Seen]:
         """The attentions by name: calls with one query are rows of one map, modules of one head its heads."""
@@ -324,25 +325,27 @@ class Observer:
         for site, series in of_site.items():
             loops = [
                 list(group)
-                for _, group in groupby(series, lambda one: (one.place, one.weights.shape[3] == 1))
+                for _, group in groupby(series, lambda one: (one.place, one.seen.weights.shape[3] == 1))
             ]
             of_site[site] = []
             for loop in loops:
-                if len(loop) == 1 or loop[0].weights.shape[3] > 1:
+                if len(loop) == 1 or loop[0].seen.weights.shape[3] > 1:
                     of_site[site] += loop
-                elif len({one.weights.shape[:3] for one in loop}) > 1:
+                elif len({one.seen.weights.shape[:3] for one in loop}) > 1:
                     why = "it is called for different numbers of examples; give inputs of one length"
                     self.left[site] = f"{site} is left out: {why}."
                 else:
                     of_site[site].append(_joined(loop))
         heads: dict[Any, list[str]] = {}
         for site, series in of_site.items():
-            if len(series) == 1 and series[0].weights.shape[2] == 1 and (key := self._head_of(site)):
-                heads.setdefault((*key, series[0].weights.shape, series[0].rest), []).append(site)
+            first = series[0].seen if len(series) == 1 else None
+            if first is not None and first.weights.shape[2] == 1 and (key := self._head_of(site)):
+                heads.setdefault((*key, first.weights.shape, first.rest), []).append(site)
         for (parent, _, suffix, *_), sites in heads.items():
             if len(sites) > 1:
-                together = np.concatenate([of_site[site][0].weights for site in sites], 2)
-                whole = dataclasses.replace(of_site[sites[0]][0], weights=together)
+                together = np.concatenate([of_site[site][0].seen.weights for site in sites], 2)
+                one = of_site[sites[0]][0]
+                whole = one._replace(seen=one.seen._replace(weights=together))
                 of_site = {
                     parent + suffix if site == sites[0] else site: [whole] if site == sites[0] else series
                     for site, series in of_site.items()
@@ -352,12 +355,10 @@ class Observer:
         for site, series in of_site.items():
             for number, one in enumerate(series, 1):
                 name = site if number == 1 else f"{site}#{number}"
-                n_windows = one.weights.shape[1]
-                for window in range(min(n_windows, MOST_WINDOWS)):
-                    place = f" window {window + 1}" if n_windows > 1 else ""
-                    found[name + place] = Seen(
-                        one.weights[:, window], one.rest, one.relative, one.size, one.pooled
-                    )
+                weights = one.seen.weights
+                for window in range(min(weights.shape[1], MOST_WINDOWS)):
+                    place = f" window {window + 1}" if weights.shape[1] > 1 else ""
+                    found[name + place] = one.seen._replace(weights=weights[:, window])
         return found
 
     def _head_of(self, site: str) -> tuple[str, int, str] | None:
@@ -369,17 +370,13 @@ class Observer:
         return None
 
 
-@dataclasses.dataclass(frozen=True)
-class _Taken:
-    """One call of an attention: weights (B, windows, H, Q, K), NaN where blocked."""
+class _Taken(NamedTuple):
+    """One call of an attention."""
 
     site: str
     place: int
-    weights: Array
-    rest: bool
-    relative: bool
-    size: tuple[int, int]
-    pooled: tuple[int, int]
+    seen: Seen
+    """With an axis of windows after that of examples."""
 
 
 def _block(n: int, most: int | None) -> int:
@@ -449,16 +446,18 @@ def _unrepeated(tensor: Tensor) -> Tensor:
 
 def _joined(series: Sequence[_Taken]) -> _Taken:
     """Calls with one query each as the rows of one map; keys that a row does not have are blocked."""
-    most = max(one.weights.shape[-1] - one.rest for one in series)
-    rest = any(one.rest for one in series)
+    calls = [one.seen for one in series]
+    most = max(one.weights.shape[-1] - one.rest for one in calls)
+    rest = any(one.rest for one in calls)
     rows = []
-    for one in series:
+    for one in calls:
         keys = one.weights[..., : one.weights.shape[-1] - one.rest]
         row = np.pad(keys, [(0, 0)] * 4 + [(0, most - keys.shape[-1])], constant_values=np.nan)
         last = one.weights[..., -1:] if one.rest else np.zeros_like(keys[..., :1])
         rows.append(np.concatenate([row, last], -1) if rest else row)
-    size = len(series), max(one.size[1] for one in series)
-    return dataclasses.replace(series[0], weights=np.concatenate(rows, 3), rest=rest, size=size)
+    size = len(calls), max(one.size[1] for one in calls)
+    whole = calls[0]._replace(weights=np.concatenate(rows, 3), rest=rest, size=size)
+    return series[0]._replace(seen=whole)
 
 
 def unwrapped(model: nn.Module) -> nn.Module:

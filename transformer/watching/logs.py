@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from transformer.figures.colors import VIRIDIS
+from transformer.figures.colors import CAUSAL, VIRIDIS, rgb
 from transformer.recording.frame import Array
 
 if TYPE_CHECKING:
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 SIDE = 384
 """Least pixels of the longer side of a picture."""
-BLOCKED = (142, 146, 155)
-"""Colour of cells that a mask blocks."""
 
 
 def log_of(writer: Any) -> Log:
@@ -56,9 +54,9 @@ def picture(weights: Array) -> np.ndarray[Any, np.dtype[np.uint8]]:
     Args:
         weights: (Q, K); NaN in cells that a mask blocks.
     """
-    stops = np.array([[int(color[i : i + 2], 16) for i in (1, 3, 5)] for color in VIRIDIS], dtype=float)
+    stops = np.array([rgb(color) for color in VIRIDIS], dtype=float)
     place = np.sqrt(np.nan_to_num(weights).clip(0, 1)) * (len(stops) - 1)  # the app's scale: of square roots
     colors = np.stack([np.interp(place, np.arange(len(stops)), stops[:, i]) for i in range(3)], -1)
-    colors[np.isnan(weights)] = BLOCKED
+    colors[np.isnan(weights)] = rgb(CAUSAL)
     size = max(1, SIDE // max(weights.shape))
     return colors.round().astype(np.uint8).repeat(size, 0).repeat(size, 1)

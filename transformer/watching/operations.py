@@ -51,7 +51,7 @@ def _kind(func: Any) -> int:
     """What an operation is."""
     if func is torch.ops.higher_order.flex_attention:
         return _FLEX
-    packet, name = getattr(func, "overloadpacket", None), func.name() if callable(func.name) else func.name
+    packet, name = getattr(func, "overloadpacket", None), func.name()
     if packet in (_ATEN._softmax, _ATEN._safe_softmax):
         return _SOFTMAX
     if packet in _PRODUCTS:

@@ -59,6 +59,8 @@ def labels_of(text: str, maps: Mapping[str, Array], tokens: GivenTokens, kinds: 
         shape = maps[site].shape[1], maps[site].shape[2] - kind.rest
         axes = []
         for place, (these, n) in enumerate(zip(pair, kind.size if any(kind.size) else shape, strict=True)):
+            if len(these) == n:
+                matched.add(n)
             if len(these) != n and these and isinstance(tokens, Mapping):
                 raise InputError(
                     f"tokens: {site} has {n} positions, but {len(these)} tokens were given for {text!r}.",
@@ -68,11 +70,6 @@ def labels_of(text: str, maps: Mapping[str, Array], tokens: GivenTokens, kinds: 
             if kind.relative and place == 1:
                 shown = tuple(f"{i - (n - 1) // 2:+d}" for i in range(n))
             axes.append(_Axis.of(shown, len(these) == n, kind.pooled[place]))
-        matched |= {
-            len(these)
-            for these, n in zip(pair, kind.size if any(kind.size) else shape, strict=True)
-            if len(these) == n
-        }
         columns = axes[1]._replace(labels=axes[1].labels + (REST,)) if kind.rest else axes[1]
         found[site] = axes[0], columns
     plain = () if isinstance(tokens, Mapping) else tokens if _is_pair(tokens) else (tokens,)

@@ -18,7 +18,6 @@ from html import escape
 from operator import index
 from pathlib import Path
 from statistics import median
-from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any, Self
 
@@ -185,14 +184,14 @@ class Watch:
             loss: a number, as `loss.item()` gives it; drawn as a curve.
             numbers: other numbers, drawn below the loss; the same names at every step.
         """
-        self._report(step, loss, numbers, whatever=False)
+        self._report(step, loss, numbers, always=False)
 
     def record(self, step: int, /, loss: float | None = None, **numbers: float | None) -> None:
         """Report a step as `step` does, and record it whatever share of the time that takes.
 
         A loop over saved checkpoints becomes a run in this way.
         """
-        self._report(step, loss, numbers, whatever=True)
+        self._report(step, loss, numbers, always=True)
 
     def log_to(self, writer: Any) -> None:
         """Log to a `SummaryWriter` of TensorBoard or a run of W&B as well, whenever scores are measured.
@@ -209,29 +208,32 @@ class Watch:
         Raises:
             InputError: nothing has been recorded yet.
         """
+        target = Path(path)
+        target.write_text(self._page(), encoding="utf-8")
+        return target
+
+    def _repr_html_(self) -> str:
+        """The page of `html` in a frame: what a notebook shows of the last expression of a cell."""
+        try:
+            page = self._page()
+        except InputError as error:
+            return f"<p>Headlight: {escape(str(error))}</p>"
+        return f'<iframe srcdoc="{escape(page)}" style="width: 100%; height: 760px; border: 0"></iframe>'
+
+    def _page(self) -> str:
+        """What is recorded so far as a page. Raises InputError: nothing has been recorded."""
         from transformer.exports.page import html_page  # the app's pictures; recording needs none of them
 
         if self._archive is not None and not self._closed:
             self._publish()
         view = None if self._archive is None else self._view
         if view is None or view.frame is None:
-            raise InputError(self.problem or "Nothing has been recorded yet; call step in your loop.")
+            raise InputError(self.problem or "No step to show: nothing has been recorded yet.")
         site, head = view.frame.clearest
-        target = Path(path)
-        page = html_page(view, word=view.frame.words[0].text, site=site, head=head)
-        target.write_text(page, encoding="utf-8")
-        return target
-
-    def _repr_html_(self) -> str:
-        """The page of `html` in a frame: what a notebook shows of the last expression of a cell."""
-        if self._archive is None or self._view.frame is None:
-            return f"<p>Headlight: {escape(self.problem or 'nothing has been recorded yet.')}</p>"
-        with TemporaryDirectory() as folder:
-            page = self.html(Path(folder) / "page.html").read_text(encoding="utf-8")
-        return f'<iframe srcdoc="{escape(page)}" style="width: 100%; height: 760px; border: 0"></iframe>'
+        return html_page(view, word=view.frame.words[0].text, site=site, head=head)
 
     def _report(
-        self, step: int, loss: float | None, numbers: Mapping[str, float | None], *, whatever: bool
+        self, step: int, loss: float | None, numbers: Mapping[str, float | None], *, always: bool
     ) -> None:
         if self._closed:
             return
@@ -244,7 +246,7 @@ class Watch:
                 return
         began, self._last_error = time.monotonic(), _last_error()
         try:
-            self._step(step, loss, numbers, whatever=whatever)
+            self._step(step, loss, numbers, always=always)
         except Exception as error:
             self._say(error)
         self._in_loop += time.monotonic() - began
@@ -423,9 +425,7 @@ class Watch:
         path = path_of(self._out)
         if not self._resume or not path.exists():
             return None
-        from transformer.storage.saved import (
-            read_run,
-        )  # needs more packages than recording
+        from transformer.storage.saved import read_run  # needs more packages than recording does
 
         try:
             view = read_run(path).view
@@ -459,7 +459,7 @@ class Watch:
         return given[example]  # type: ignore[index]
 
     def _step(
-        self, given: int, loss: float | None, numbers: Mapping[str, float | None], *, whatever: bool
+        self, given: int, loss: float | None, numbers: Mapping[str, float | None], *, always: bool
     ) -> None:
         step = given if isinstance(given, float) else index(given)  # also a NumPy integer
         if isinstance(step, float) or step <= self.last_step or step < 0:
@@ -470,7 +470,7 @@ class Watch:
         assert self._archive is not None
         begins = self.last_step < 0
         if begins:
-            if whatever:
+            if always:
                 self._first = None  # there may be no step before
             self._begin(step, numbers)
         self.last_step = step
@@ -479,7 +479,7 @@ class Watch:
             drawn = {"loss": loss} | {name: one for name, one in numbers.items() if self._has_curve(name)}
             known = {name: self._number(name, value) for name, value in drawn.items()}
             self._view.metrics.append(step=step, seconds=self._seconds_before + max(seconds, 0.0), **known)
-        if whatever or self._due(step):
+        if always or self._due(step):
             self._look(step)
         if begins or (self._archive.due and time.monotonic() >= self._write_at):
             self._publish()
