@@ -30,7 +30,7 @@ def draw_word_box(run: Watched) -> None:
             help=f"{input_help(run)} Press Enter.",
         )
         with st.container(horizontal=True, gap="xsmall"):
-            st.button("Add", key="add_word", on_click=_add, width="stretch", help="Add the word.")
+            st.button("Add", key="add_word", on_click=_add, width="stretch")
             st.button(
                 "Remove",
                 key="drop_word",
