@@ -24,7 +24,6 @@ from pages.shared import selection
 from pages.shared.style import style
 from pages.shared.wording import changed
 from pages.telling.listing import add_as_beat, offer_tour
-from transformer.insight.names import AIMS
 from transformer.player.pictures import ghost_of
 from transformer.player.sentences import unlearned
 from transformer.runs.registry import REGISTRY
@@ -88,8 +87,6 @@ def watched() -> None:
         seen if shown is run else shown.view,
         word=word,
         over=unlearned(word) if shown is run is not recording else None,
-        mass=f"<b>{AIMS[run.task.aim].title}</b>, by head and step. Above the dashed line the pattern is "
-        "clear.",
         ghost=None if before is None or shown is not run else ghost_of(before.view, run.view),
         greets=GREETING if shown is recording is not run else None,
         plays=shown is recording is not run and selection.step() is None,

@@ -44,7 +44,7 @@ def player(
             step of the figures made in Python; `greets`: a sentence at the newest step, for first visits;
             `opened`: the open box of the picture, or its cell;
             `picture`: what the picture shows and requests; `over`: a sentence that replaces the run's own;
-            `mass`: what the curves of all heads show; `ghost`: arrays of the parent run, for the curves;
+            `ghost`: arrays of the parent run, for the curves;
             `plays`: whether to play the recording once, soon, unless reduced motion is preferred.
     """
     if session.goes_inside:

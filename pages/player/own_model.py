@@ -17,8 +17,6 @@ from pages.shared.plain import plain
 from pages.shared.session import session
 from pages.shared.style import style
 from transformer.axes import is_own
-from transformer.insight.names import AIMS
-from transformer.insight.scores import FOCUS
 from transformer.runs.watched import Watched
 
 PAGES_OF_OUR_MODELS = {
@@ -54,7 +52,6 @@ def own_model(run: Watched, row: DeltaGenerator) -> None:
             run,
             run.view,
             word=chosen_word(run),
-            mass=f"<b>{AIMS[FOCUS].title}</b> of each head. Above the dashed line the pattern is clear.",
         )
         selection.keep_in_link()
 

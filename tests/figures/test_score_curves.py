@@ -49,6 +49,25 @@ def test_every_head_has_a_pale_line_with_its_name_at_the_pointer():
         assert trace.yaxis in (None, "y")
 
 
+def test_numbers_that_are_no_shares_have_an_axis_of_their_own_and_both_ends_are_named():
+    changes = {
+        "a": np.array([0.0, 0.1, 0.4]),
+        "b": np.array([0.1, NAN, -0.9]),
+        "c": np.array([0.0, 0.0, 0.1]),
+    }
+    changes |= {"d": np.array([0.0, 0.0, 0.01]), "e": np.array([NAN, NAN, NAN])}
+    made = picture(changes, shares=False)
+    figure = drawn(made)
+    assert [name for name, *_ in named(made)] == ["a", "c", "b"]  # farthest from 0, highest first
+    low, high = figure.layout.yaxis.range
+    assert -1 < low < -0.9
+    assert 0.4 < high < 0.5
+    assert not any("clear" in note.text for note in figure.layout.annotations)
+    heights = [height for *_, height in named(made)]
+    assert heights == sorted(heights, reverse=True)
+    assert low < min(heights) < max(heights) < high
+
+
 def test_the_heads_that_end_highest_stand_out_and_are_named_in_their_colour():
     made = picture()
     figure = drawn(made)

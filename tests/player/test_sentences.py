@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from transformer.evaluation import N_LIVE
 from transformer.insight.moments import Moment
 from transformer.interventions import Interventions
 from transformer.player.sentences import (
+    change_text,
     failure,
     headline,
     in_line,
@@ -22,6 +24,7 @@ from transformer.player.sentences import (
     without_masks,
     words_right,
 )
+from transformer.recording.frame import Ablations
 
 SITE = "decoder.1.cross"
 
@@ -159,6 +162,24 @@ def test_words_right_are_shown_with_the_step_of_their_evaluation(untrained):
     said = words_right(replace(untrained, evaluation=known), "en-fr")
     assert "<small>test sentences right</small>" in said
     assert "title='sentences that" in said
+
+
+def test_the_head_that_matters_most_is_named_with_its_change_and_its_step(untrained):
+    changes = {SITE: np.array([2.01, 1.8, 2.5]), "decoder.0.self": np.array([2.0, 2.0, 1.9])}
+    known = Ablations(step=4, name="loss", whole=2.0, without=changes)
+    assert known.needed == ((SITE, 2),)  # the others change it by less than half of that
+    said = looking_back(replace(untrained, step=4, ablations=known))
+    assert said.endswith(
+        f"Most needed: {link(2, 'decoder layer 2, head 3')}; without it, loss is 0.5 higher."
+    )
+    said = looking_back(replace(untrained, step=9, ablations=known))
+    assert said.endswith("loss is 0.5 higher (at step 4).")
+    fewer = replace(known, without={SITE: np.array([1.0, np.nan, 2.6])})
+    assert fewer.needed == ((SITE, 0), (SITE, 2))
+    assert [change_text(one) for one in fewer.changes[SITE]] == ["1 lower", "", "0.6 higher"]
+    nothing = replace(known, without={SITE: np.array([2.0, 2.0 + 1e-6])})
+    assert nothing.needed == ()
+    assert change_text(nothing.changes[SITE][1]) == "less than 0.0001 higher"
 
 
 def test_a_past_step_is_described_by_its_clearest_head(untrained):

@@ -552,6 +552,102 @@ def test_scores_and_the_clearest_head_are_logged_to_wandb(watched, monkeypatch):
     assert logged[-1]["attention/clearest head"].caption == f"{site}, head 1, step 1"
 
 
+# What heads are worth.
+
+
+def error_of(model):
+    return (model(EXAMPLE[:, :6]) - EXAMPLE[:, :6].flip(1)).square().mean()
+
+
+def test_what_each_head_is_worth_is_in_the_file_and_found_by_zeroing_its_columns(toy, watched):
+    watch = watched(toy, {"line": EXAMPLE}, measure=error_of, share=1.0)
+    training(toy, 30, watch)
+    watch.close()
+    view = kept(watch)
+    last = view.frames.of_step(30).ablations
+    assert (last.step, last.name) == (30, "error of")
+    assert len(view.frames.ablations) > 1
+    assert view.frames[0].ablations is None  # nothing was measured yet
+    toy.eval()
+    with torch.no_grad():
+        assert last.whole == pytest.approx(float(error_of(toy)), rel=1e-6)
+        for number, layer in enumerate(toy.body.layers):
+            weight = layer.self_attn.out_proj.weight
+            before = weight.clone()
+            for head in range(3):
+                weight[:, 4 * head : 4 * head + 4] = 0  # of width 12
+                found = last.without[f"body.layers.{number}.self_attn"][head]
+                assert found == pytest.approx(float(error_of(toy)), rel=1e-5)
+                weight.copy_(before)
+
+
+def test_measuring_heads_changes_no_bit_of_the_losses(toy, watched):
+    start = {name: one.clone() for name, one in toy.state_dict().items()}
+    torch.manual_seed(9)
+    alone = training(toy, 40)
+    toy.load_state_dict(start)
+    torch.manual_seed(9)
+    assert training(toy, 40, watched(toy, {"line": EXAMPLE}, measure=error_of, share=1.0)) == alone
+
+
+def test_heads_are_measured_within_half_of_the_share_and_once_at_the_end(toy, watched, monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(module.time, "monotonic", lambda: clock.now)
+
+    def slow(model):
+        clock.now += 0.2
+        return error_of(model)
+
+    watch = watched(toy, {"line": EXAMPLE}, measure=slow, share=0.1)
+    for step in range(1, 300):
+        clock.now += 0.5
+        watch.step(step, loss=1.0)
+        spent = watch._worth.seconds
+        assert spent <= 0.05 * (clock.now - watch._began) + 0.25  # and the first call, of unknown cost
+    assert 1 < len(watch._view.frames.ablations) <= 6  # 7 calls of .2 s each
+    short = watched(toy, {"line": EXAMPLE}, measure=slow, share=0.1)
+    assert [one.step for one in recorded(short, steps=(1, 2)).frames.ablations] == [2]
+
+
+@pytest.mark.parametrize(
+    ("how", "said_of_it"),
+    [
+        ({"measure": lambda model: "low"}, "measure gave 'low'; expected is a number"),
+        ({"measure": lambda model: model.gone}, "AttributeError"),
+        (
+            {"measure": error_of, "attention": lambda model, inputs: EVEN},
+            "the heads of a given function cannot be switched off",
+        ),
+    ],
+)
+def test_a_measure_that_fails_is_said_once_and_the_maps_go_on(toy, watched, how, said_of_it):
+    watch = watched(toy, {"line": EXAMPLE}, share=1.0, **how)
+    training(toy, 12, watch)
+    watch.close()
+    assert said(watched).count(said_of_it) == 1
+    assert kept(watch).frames.ablations == ()
+    assert len(kept(watch).frames) > 5
+
+
+def test_attentions_that_the_measure_does_not_run_are_named(toy, watched):
+    watch = watched(
+        toy, {"line": EXAMPLE}, measure=lambda model: model.body.layers[0](model.enter(EXAMPLE)).sum()
+    )
+    view = recorded(watch)
+    assert "measure does not run body.layers.1.self_attn" in said(watched)
+    assert view.frames.ablations[0].name == "measure"
+    assert np.isnan(view.frames.ablations[0].without["body.layers.1.self_attn"]).all()
+
+
+def test_changes_are_logged_for_every_head(toy, watched):
+    watch, writer = watched(toy, {"line": EXAMPLE}, measure=error_of, share=1.0), Written()
+    watch.log_to(writer)
+    (found,) = recorded(watch).frames.ablations
+    for site, changes in found.changes.items():
+        for head, change in enumerate(changes):
+            assert writer.scalars[f"error of without/{site}.{head + 1}", 1] == pytest.approx(change)
+
+
 # Files and processes.
 
 

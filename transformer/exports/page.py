@@ -18,7 +18,7 @@ import numpy as np
 from transformer.errors import InputError
 from transformer.exports.frames import head_title, share_of
 from transformer.figures.colors import LOOK
-from transformer.insight.names import AIMS, examples_of
+from transformer.insight.names import examples_of
 from transformer.player.chunks import encoded, name_of
 from transformer.player.index import Index
 from transformer.recording.chunk import Chunk, together
@@ -62,8 +62,6 @@ def html_page(view: RunView, *, word: str, site: str, head: int) -> str:
             "step": None,
         },
         "fileName": f"headlight-{view.stem}",
-        "mass": f"<b>{AIMS[view.frame.aim].title}</b>, by head and step. Above the dashed line the pattern "
-        "is clear.",
     }
     task = view.config.train.task
     title = view.own.name if view.own else f"{examples_of(task)}, {task}, {view.seeded}"

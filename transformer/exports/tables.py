@@ -74,6 +74,13 @@ def frame_json(view: RunView, frame: Frame) -> str:
             site: {name: listed(values, DIGITS) for name, values in scores.items()}
             for site, scores in frame.head_scores.items()
         },
+        "without": None
+        if frame.ablations is None
+        else {
+            "step": frame.ablations.step,
+            frame.ablations.name: frame.ablations.whole,
+            "heads": {site: listed(values, DIGITS) for site, values in frame.ablations.without.items()},
+        },
         "probes": [_word_facts(frame, row, tracked) for row, tracked in enumerate(frame.words)],
     }
     return json.dumps(document, allow_nan=False, ensure_ascii=False)

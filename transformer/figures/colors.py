@@ -59,6 +59,8 @@ ALLOWED = "#e9eef5"
 """A cell that the mask leaves open."""
 MIRROR = "#ff4fa3"
 """The outline of the mirrored letters; far from every colour of the weights."""
+NEEDED = "#ff7a1a"
+"""The corner of a head that matters most."""
 TRAIN = "#3d8fd1"
 HELD_OUT = "#e0812f"
 FREE = "#b0579b"
@@ -130,14 +132,16 @@ OF_MAPS = {
     "weights": WEIGHTS,
     "blocked": BLOCKED,
     "outline": MIRROR,
+    "needed": (NEEDED, MARK),
     "callout": ("#ffffff", MARK),
     "legend": {
         "stops": [(i / (len(VIRIDIS) - 1), color) for i, color in enumerate(VIRIDIS)],
         "ticks": [(math.sqrt(weight), name) for weight, name in WEIGHT_TICKS.items()],
     },
 }
-"""How a player draws maps: the scale of weights, blocked cells, outlines, the two rings around the strongest
-cell, and the legend, whose places are square roots of weights."""
+"""How a player draws maps: the scale of weights, blocked cells, outlines, the corner of a head that
+matters most and its edge, the two rings around the strongest cell, and the legend, whose places are square
+roots of weights."""
 OF_OWN_MAPS = OF_MAPS | {
     "blocked": BLOCKED | {axes.PADDING: (PADDING, "•", "blocked: a mask of the model, such as padding")}
 }

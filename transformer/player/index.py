@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from transformer.axes import reading_sites, sites_of
+from transformer.axes import sites_of
 from transformer.config import RunConfig
 from transformer.figures import colors
 from transformer.figures.picture import Picture
-from transformer.insight.names import examples_of, short_head_name, without_prefix
+from transformer.insight.names import AIMS, examples_of, short_head_name, without_prefix
 from transformer.insight.scores import THRESHOLD
 from transformer.player.chunks import look_name, look_of, name_of
 from transformer.player.outputs import by_length, output_row, samples
-from transformer.player.pictures import listed, run_curves, score_picture
-from transformer.player.sentences import headline, looking_back, moment_said, words_right
+from transformer.player.pictures import head_picture, listed, run_curves
+from transformer.player.sentences import change_text, headline, looking_back, moment_said, words_right
 from transformer.recording.frame import Frame
 from transformer.recording.view import ENDED, RunView
 
@@ -201,7 +201,7 @@ class Index:
                 for one in view.moments
             ],
             "curves": drawn(run_curves(view)),
-            "mass": drawn(score_picture(view, frames[-1].aim, reading_sites(frames[-1].axes))),
+            "mass": drawn(head_picture(view, frames[-1].aim)) | {"said": _of_heads(view)},
         }
 
     def _described(self, frame: Frame, step: int, *, own: bool) -> dict[str, Any]:
@@ -212,6 +212,7 @@ class Index:
             "counted": [frame.evaluation.right, frame.evaluation.total, frame.evaluation.step],
             "measured": frame.measurement.step,
             "said": looking_back(frame),
+            "worth": _worth(frame),
             "taken": html.escape(frame.interventions.text()) if frame.interventions else "",
             "roles": roles_of(frame),
             "lit": {
@@ -234,6 +235,30 @@ class Index:
 
     def _text(self, text: str) -> int:
         return self._texts.setdefault(text, len(self._texts))
+
+
+def _of_heads(view: RunView) -> str:
+    """What the curves of heads show."""
+    if ablations := view.frames.ablations:
+        return (
+            f"<b>What each head is worth</b>: how much higher {ablations[-1].name} is without it. Heads far "
+            "from the dashed line matter most."
+        )
+    title = AIMS[view.frames[-1].aim].title
+    return f"<b>{title}</b>, by head and step. Above the dashed line the pattern is clear."
+
+
+def _worth(frame: Frame) -> dict[str, Any] | None:
+    """What each head of an own model is worth: how much a number changes without it; None if not measured."""
+    known = frame.ablations
+    if known is None:
+        return None
+    return {
+        "step": known.step,
+        "name": known.name,
+        "changes": {site: [change_text(one) for one in changes] for site, changes in known.changes.items()},
+        "needed": known.needed,
+    }
 
 
 def roles_of(frame: Frame) -> dict[str, list[str]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from transformer.axes import reading_sites
 from transformer.figures.curves import Series, curves, ghost, highest_loss, number_curves
 from transformer.figures.picture import Array, Picture
 from transformer.figures.score_curves import score_curves
@@ -77,6 +78,35 @@ def _series(metrics: Metrics) -> Series:
     return Series(*metrics.columns(*names))
 
 
+def head_picture(view: RunView, aim: str) -> Picture:
+    """Over the training, what each head is worth where that is measured, else its score of the aim."""
+    ablations = view.frames.ablations
+    if not ablations:
+        return score_picture(view, aim, reading_sites(view.frames[-1].axes))
+    steps, losses = view.metrics.columns("step", "loss")
+    newest = ablations[-1]
+    heads = sorted(
+        ((site, head) for site, changes in newest.changes.items() for head in range(len(changes))),
+        key=lambda one: -abs(np.nan_to_num(newest.changes[one[0]][one[1]])),
+    )[:MOST_LINES]
+    return score_curves(
+        np.array([one.step for one in ablations], dtype=float),
+        {
+            _line_name(site, head, newest.without): np.array(
+                [one.changes[site][head] if site in one.changes else np.nan for one in ablations], dtype=float
+            )
+            for site, head in heads
+        },
+        steps,
+        losses,
+        score_name=f"{newest.name} without a head, minus {newest.name}",
+        planned=_end_of_axis(view),
+        highest_loss=highest_loss(2, losses),
+        run_id=f"{view.id} worth",
+        shares=False,
+    )
+
+
 def score_picture(
     view: RunView, score: str, sites: Sequence[str] | None = None, marker: int | None = None
 ) -> Picture:
@@ -103,7 +133,7 @@ def score_picture(
     return score_curves(
         np.array([one.step for one in measured], dtype=float),
         {
-            full_head_name(without_prefix(site, newest), head).replace(" · head ", " h"): np.array(
+            _line_name(site, head, newest): np.array(
                 [one.head_scores[site][score][head] for one in measured], dtype=float
             )
             for site, head in heads
@@ -116,3 +146,7 @@ def score_picture(
         run_id=f"{view.id} {score}",
         marker=marker,
     )
+
+
+def _line_name(site: str, head: int, sites: Iterable[str]) -> str:
+    return full_head_name(without_prefix(site, sites), head).replace(" · head ", " h")

@@ -12,7 +12,7 @@ from transformer.insight.moments import Moment
 from transformer.insight.names import AIMS, examples_of, full_head_name, head_name, without_prefix
 from transformer.insight.narrator import narrate, narrate_any
 from transformer.insight.scores import THRESHOLD
-from transformer.recording.frame import Frame, RecordedWord
+from transformer.recording.frame import LEAST_CHANGE, Frame, RecordedWord
 from transformer.recording.view import FAILED, IDLE, RECORDED, TRAINING, RunView
 
 STATE_SIGNS = {
@@ -112,9 +112,30 @@ def _clearest(frame: Frame) -> str:
         return (
             f"<b>No head {aim.does}.</b> The closest, {link_to_head(site, head, name)}, puts {score:.0%} of "
             f"its attention on {aim.target}; {THRESHOLD:.0%} would be clear."
+            f"{_most_needed(frame)}"
         )
     link = link_to_head(site, head, name if is_own(frame.axes) else name.capitalize())
-    return f"<b>{link} {aim.does}:</b> {score:.0%} of its attention is on {aim.target}."
+    return f"<b>{link} {aim.does}:</b> {score:.0%} of its attention is on {aim.target}.{_most_needed(frame)}"
+
+
+def _most_needed(frame: Frame) -> str:
+    """A sentence about the head without which a measured number changes most; empty if none is measured."""
+    known = frame.ablations
+    if known is None or not known.needed:
+        return ""
+    site, head = known.needed[0]
+    link = link_to_head(site, head, head_name(without_prefix(site, frame.axes), head))
+    when = "" if known.step == frame.step else f" (at step {known.step:,})"
+    change = change_text(known.changes[site][head])
+    return f" Most needed: {link}; without it, {known.name} is {change}{when}."
+
+
+def change_text(change: float) -> str:
+    """How much higher or lower a number is; empty if it is not known."""
+    if change != change:
+        return ""
+    size = f"{abs(change):.2g}" if abs(change) >= LEAST_CHANGE else f"less than {LEAST_CHANGE:g}"
+    return f"{size} {'lower' if change < 0 else 'higher'}"
 
 
 def _since(view: RunView, frame: Frame) -> str:

@@ -16,6 +16,11 @@ from transformer.interventions import NO_INTERVENTIONS, PAD, Interventions
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
+LEAST_CHANGE = 1e-4
+"""Smaller changes of a number are not told apart."""
+MOST_NEEDED = 3
+"""Maximum number of heads that are marked as those that matter most."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
@@ -144,6 +149,36 @@ class Measurement:
     """Site and head with the clearest pattern, with hysteresis."""
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Ablations:
+    """What each head of an own model is worth at one step: a number of the user's with it switched off."""
+
+    step: int
+    name: str
+    """What the number is called, such as "loss"."""
+    whole: float
+    """The number with all heads."""
+    without: Mapping[str, Array]
+    """Site to (H,): the number with this head switched off; NaN where that did not run."""
+
+    @cached_property
+    def changes(self) -> dict[str, Array]:
+        """Site to (H,): how much higher the number is without each head."""
+        return {site: values - self.whole for site, values in self.without.items()}
+
+    @cached_property
+    def needed(self) -> tuple[tuple[str, int], ...]:
+        """The heads that matter most: up to `MOST_NEEDED` whose change is at least half of the largest."""
+        sizes = {
+            (site, head): abs(change)
+            for site, values in self.changes.items()
+            for head, change in enumerate(values.tolist())
+            if change == change  # not NaN
+        }
+        ranked = sorted(sizes, key=lambda one: -sizes[one])[:MOST_NEEDED]
+        return tuple(one for one in ranked if sizes[one] >= max(LEAST_CHANGE, sizes[ranked[0]] / 2))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
     """The free-running outputs of the model at one step; written as often as scores are measured."""
@@ -166,6 +201,8 @@ class Frame:
     """The newest evaluation up to this step."""
     measurement: Measurement
     """The newest measurement up to this step."""
+    ablations: Ablations | None = None
+    """The newest ablations up to this step; None before the first."""
     words: tuple[RecordedWord, ...]
     axes: Mapping[str, Axes]
     """Every site of the model, in the order of the forward pass."""

@@ -10,7 +10,15 @@ from typing import Any, TypeVar, overload
 
 from transformer.evaluation import Evaluation
 from transformer.recording.chunk import Chunk, facts_of, together
-from transformer.recording.frame import Frame, Measurement, Output, Outputs, RecordedWord, Word
+from transformer.recording.frame import (
+    Ablations,
+    Frame,
+    Measurement,
+    Output,
+    Outputs,
+    RecordedWord,
+    Word,
+)
 
 MEMORY_LIMIT = 32 * 2**20
 """Maximum bytes of the frames of one run."""
@@ -28,11 +36,12 @@ NOT_EVALUATED = Evaluation(step=0, right=0, total=0, loss=0.0, free_loss=0.0, to
 """The evaluation of an own model, which has no held-out examples here."""
 NOTHING_WRITTEN = Output(text="", stopped=True, right=False, pieces=(), ids=())
 
-Recorded = Chunk | Measurement | Outputs | Evaluation
+Measured = Measurement | Outputs | Evaluation | Ablations
+"""Records that cost more than maps, and so are not made at every step."""
+Recorded = Chunk | Measured
 Numbers = Callable[[int], tuple[float, float | None]]
 """Function from a step to (seconds of training, loss)."""
-Costly = TypeVar("Costly", Measurement, Outputs, Evaluation)
-"""Records that cost more than maps, and so are not made at every step."""
+Costly = TypeVar("Costly", Measurement, Outputs, Evaluation, Ablations)
 
 
 class Frames(Sequence[Frame]):
@@ -59,7 +68,8 @@ class Frames(Sequence[Frame]):
         """The steps of all frames, ascending."""
         self.generation, self._numbers, self._aim = generation, numbers, aim
         self._chunks: dict[str, tuple[Chunk, ...]] = {}  # of each word, in order of step
-        self._costly: dict[type, dict[int, Any]] = {Measurement: {}, Outputs: {}, Evaluation: {}}  # by step
+        kinds: tuple[type, ...] = Measurement, Outputs, Evaluation, Ablations
+        self._costly: dict[type, dict[int, Any]] = {kind: {} for kind in kinds}  # by step
         self._built: dict[int, Frame] = {}
         self._add(tuple(records))
 
@@ -119,20 +129,30 @@ class Frames(Sequence[Frame]):
         """The newest outputs up to a step, or the first ones if all are later."""
         return self._newest(Outputs, step)
 
+    def ablated_at(self, step: int) -> Ablations | None:
+        """The newest ablations up to a step; None if all are later."""
+        found = self._newest(Ablations, step)
+        return None if found is None or found.step > step else found
+
     def _newest(self, kind: type[Costly], step: int) -> Costly | None:
         by_step: dict[int, Costly] = self._costly[kind]
         nearest = max((at for at in by_step if at <= step), default=min(by_step, default=None))
         return None if nearest is None else by_step[nearest]
 
     @property
-    def measured(self) -> tuple[Measurement | Outputs | Evaluation, ...]:
-        """All that was measured: measurements, then outputs, then evaluations."""
+    def measured(self) -> tuple[Measured, ...]:
+        """All that was measured: measurements, then outputs, evaluations, ablations."""
         return tuple(one for by_step in self._costly.values() for one in by_step.values())
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:
         """All measurements, in order of step."""
         return tuple(one for _, one in sorted(self._costly[Measurement].items()))
+
+    @property
+    def ablations(self) -> tuple[Ablations, ...]:
+        """All ablations, in order of step."""
+        return tuple(one for _, one in sorted(self._costly[Ablations].items()))
 
     @property
     def changes(self) -> tuple[int, ...]:
@@ -231,6 +251,7 @@ class Frames(Sequence[Frame]):
             loss=loss,
             evaluation=evaluation or NOT_EVALUATED,
             measurement=measurement,
+            ablations=self.ablated_at(step),
             words=tuple(_recorded_word(chunk, i, self.written_at(step)) for chunk, i in found),
             axes=found[0][0].axes,
             maps=tuple(chunk.weights(i) for chunk, i in found),

@@ -18,9 +18,10 @@ from transformer.errors import InputError
 from transformer.evaluation import Evaluation
 from transformer.interventions import Interventions
 from transformer.recording import chunk as chunks
-from transformer.recording.chunk import Chunk, facts_of
-from transformer.recording.frame import Array, Measurement, Outputs
+from transformer.recording.chunk import Chunk, facts_of, is_name
+from transformer.recording.frame import Ablations, Array, Measurement, Outputs
 from transformer.recording.frames import Frames
+from transformer.recording.frames import Measured as Record
 from transformer.recording.metrics import Metrics
 from transformer.recording.view import RunFacts, RunView
 from transformer.recording.weights import Weights
@@ -54,15 +55,17 @@ class Measured:
     measurement: Measurement | None = None
     outputs: Outputs | None = None
     evaluation: Evaluation | None = None
+    ablations: Ablations | None = None
 
     @property
-    def records(self) -> tuple[Measurement | Outputs | Evaluation, ...]:
-        return tuple(one for one in (self.measurement, self.outputs, self.evaluation) if one is not None)
+    def records(self) -> tuple[Record, ...]:
+        every = self.measurement, self.outputs, self.evaluation, self.ablations
+        return tuple(one for one in every if one is not None)
 
 
 def measured_of(frames: Frames) -> dict[int, Measured]:
     """Step to all that was measured at it."""
-    found: dict[int, dict[str, Measurement | Outputs | Evaluation]] = {}
+    found: dict[int, dict[str, Record]] = {}
     for one in frames.measured:
         found.setdefault(one.step, {})[type(one).__name__.lower()] = one
     return {step: Measured(**parts) for step, parts in found.items()}  # type: ignore[arg-type]
@@ -86,21 +89,23 @@ def read_chunk(value: object) -> Chunk:
     return chunks.from_bytes(unsealed(value))
 
 
-def read_measured(step: int, value: object) -> tuple[Measurement | Outputs | Evaluation, ...]:
+def read_measured(step: int, value: object) -> tuple[Record, ...]:
     """Raises ValueError."""
     found = msgspec.json.decode(blob(value), type=Measured, dec_hook=_array)
-    evaluation, measurement = found.evaluation, found.measurement
+    evaluation, measurement, ablations = found.evaluation, found.measurement, found.ablations
     if not found.records or any(one.step != step for one in found.records):
         raise ValueError("it is of another step")
     if evaluation is not None and not _counts(evaluation):
         raise ValueError("it counts more right than asked")
     if measurement is not None and not _fits(measurement):
         raise ValueError("its sites and heads do not fit each other")
+    if ablations is not None and not (is_name(ablations.name) and np.isfinite(ablations.whole)):
+        raise ValueError("it has no number with a name")
     return found.records
 
 
 def _array(kind: type, values: object) -> Array:
-    return np.array(msgspec.convert(values, tuple[float, ...]))
+    return np.array(msgspec.convert(values, tuple[float | None, ...]), dtype=np.float64)
 
 
 def _counts(evaluation: Evaluation) -> bool:
@@ -117,7 +122,8 @@ def _fits(measured: Measurement) -> bool:
     site, head = measured.clearest
     sizes = {site: {len(values) for values in of.values()} for site, of in measured.head_scores.items()}
     complete = all("entropy" in of and len(sizes[site]) == 1 for site, of in measured.head_scores.items())
-    return complete and site in sizes and 0 <= head < min(sizes[site])
+    finite = all(np.isfinite(values).all() for of in measured.head_scores.values() for values in of.values())
+    return complete and finite and site in sizes and 0 <= head < min(sizes[site])
 
 
 def read_rows(database: sqlite3.Connection, metrics: Metrics, run: RunFile) -> None:

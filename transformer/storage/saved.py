@@ -12,7 +12,7 @@ from transformer.axes import is_own, reading_sites
 from transformer.errors import InputError
 from transformer.insight.scores import FOCUS, ROLES
 from transformer.recording.chunk import Chunk, facts_of
-from transformer.recording.frame import Array, Measurement
+from transformer.recording.frame import Ablations, Array, Measurement
 from transformer.recording.frames import BESIDE, MEMORY_LIMIT, Frames, Recorded
 from transformer.recording.metrics import Metrics
 from transformer.recording.view import ENDED, FAILED, MAX_WORDS, PAUSED, RunFacts, RunView
@@ -142,7 +142,11 @@ class Reader:
         aim, known = FOCUS if run.own else task_of(run.config).aim, self._frames
         scored: dict[str, list[str]] = {}
         for place, part in self._parts.items():
-            if any(isinstance(one, Measurement) and not _scored(one, chunks, aim, scored) for one in part):
+            if any(
+                (isinstance(one, Measurement) and not _scored(one, chunks, aim, scored))
+                or (isinstance(one, Ablations) and not _of_heads(one, chunks))
+                for one in part
+            ):
                 self._parts[place] = ()
         if known is None or before.keys() - self._parts.keys():
             generation = 0 if known is None else known.generation + 1
@@ -249,6 +253,12 @@ def _refuse_forged(chunks: Sequence[Chunk], *, own: bool) -> None:
 def _shape_of(chunk: Chunk) -> list[tuple[str, int]]:
     """The sites of a model, each with its number of heads."""
     return [(site, chunk.maps[site].shape[1]) for site in chunk.axes]
+
+
+def _of_heads(one: Ablations, chunks: Sequence[Chunk]) -> bool:
+    """Whether ablations are of heads that the maps have."""
+    heads = dict(_shape_of(chunks[0])) if chunks else {}
+    return all(heads.get(site) == len(values) for site, values in one.without.items())
 
 
 def _scored(one: Measurement, chunks: Sequence[Chunk], aim: str, known: dict[str, list[str]]) -> bool:

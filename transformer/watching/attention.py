@@ -20,7 +20,8 @@ from torch.nn import functional
 from torch.nn.parameter import is_lazy
 
 from transformer.errors import InputError
-from transformer.watching.layout import EXAMPLES, UNKNOWN, Layout, Sizes, Split
+from transformer.watching.ablation import Ablating, Head, Measure, number_of
+from transformer.watching.layout import EXAMPLES, UNKNOWN, Layout, Sizes, Split, tensors_of
 from transformer.watching.operations import Call, Observing
 
 Array = np.ndarray[Any, np.dtype[np.float32]]
@@ -55,6 +56,8 @@ class Seen(NamedTuple):
     """Number of queries and of keys; 0 where a function of the user's gave the weights."""
     pooled: tuple[int, int] = (1, 1)
     """Queries in a row and keys in a column; a cell is the mean over its rows of the sum over its columns."""
+    heads: tuple[Head, ...] = ()
+    """Where each head is computed; empty where a function of the user's gave the weights."""
 
 
 def attention_of(
@@ -147,6 +150,44 @@ class Observer:
             raise InputError(self._nothing())
         return found
 
+    def ablations(self, measure: Measure, heads: Iterable[Head]) -> Iterator[float]:
+        """The number that `measure` gives for the model, then with each of the heads switched off.
+
+        Each time, the random streams begin alike. A number is NaN where the head did not run.
+
+        Raises:
+            InputError: `measure` gives no number.
+        """
+        with _LOCK:
+            with self._alike():
+                yield number_of(measure(self.model))
+            for head in heads:
+                mode = self._without(measure, head)
+                if mode.unsettled is not None:
+                    with _as_before(self.model, self._modules.values()), torch.no_grad():
+                        self._settle_site(mode.unsettled, head.site)
+                    mode = self._without(measure, head)
+                yield mode.number if mode.n_found else math.nan
+
+    @contextmanager
+    def _alike(self) -> Iterator[None]:
+        """Begin each call of `measure` in eval mode and with the same random streams."""
+        modules = self._modules.values()
+        with _as_before(self.model, modules), _same_random(modules, self._devices), torch.no_grad():
+            yield
+
+    def _without(self, measure: Measure, head: Head) -> Ablating:
+        mode = Ablating(self.model, self._modules, head, self._settled, self._layouts)
+        with self._alike(), mode:
+            mode.number = number_of(measure(self.model))
+        return mode
+
+    def _settle_site(self, inputs: Any, site: str) -> None:
+        """Tell the axes of one module's attentions for these inputs, as at a first look."""
+        sizes = Sizes.of(inputs)
+        calls, _ = self._pass(inputs, sizes, self._proved, (site,))
+        self._settle(inputs, sizes, calls, (site,))
+
     def _nothing(self) -> str:
         if self.left:
             return next(iter(self.left.values()))
@@ -158,7 +199,7 @@ class Observer:
         )
 
     def _observed(self, inputs: Any) -> dict[str, Seen]:
-        sizes = _sizes(inputs)
+        sizes = Sizes.of(inputs)
         if (n := self._looks.get(sizes, 0)) and not (sizes in self._unsettled and (n + 1) & n == 0):
             self._looks[sizes] = n + 1
             return self._assembled(self._pass(inputs, sizes, self._taken)[0])
@@ -180,14 +221,20 @@ class Observer:
         with _same_random(self._modules.values(), self._devices):
             return _call(self.model, inputs)
 
-    def _pass(self, inputs: Any, sizes: Sizes, take: Callable[[Call], _T]) -> tuple[list[_T], Any]:
-        """Call the model; return what `take` makes of every attention, and the output."""
+    def _pass(
+        self, inputs: Any, sizes: Sizes, take: Callable[[Call], _T], sites: Sequence[str] | None = None
+    ) -> tuple[list[_T], Any]:
+        """Call the model; return what `take` makes of every attention, and the output.
+
+        Args:
+            sites: the attentions that are looked at; None stands for those of this object.
+        """
         taken: dict[int, _T] = {}
 
         def found(call: Call) -> None:
             taken[call.order] = take(call)
 
-        wanted = lambda name: matches(name, self._sites)  # noqa: E731
+        wanted = lambda name: matches(name, self._sites if sites is None else sites)  # noqa: E731
         mode = Observing(self.model, self._modules, sizes, found, wanted, self._layouts)
         with _same_random(self._modules.values(), self._devices), self._same_inputs(), mode:
             output = _call(self.model, inputs)
@@ -233,7 +280,9 @@ class Observer:
         blocked = None if call.blocked is None else call.blocked.cpu()
         return dataclasses.replace(call, weights=call.all_weights().cpu(), blocked=blocked)
 
-    def _settle(self, inputs: Any, sizes: Sizes, calls: Sequence[Call]) -> None:
+    def _settle(
+        self, inputs: Any, sizes: Sizes, calls: Sequence[Call], sites: Sequence[str] | None = None
+    ) -> None:
         """Tell examples from heads where sizes do not: by looks at the examples in reverse order.
 
         Where several arrangements fit, as while all weights are alike, the most likely one is shown, and the
@@ -252,7 +301,7 @@ class Observer:
             (n, made)
             for n in sorted(counts)
             for way in _ways(inputs, n)
-            if (made := self._reverse(_reversed(inputs, n, way), sizes)) and len(made) == len(calls)
+            if (made := self._reverse(_reversed(inputs, n, way), sizes, sites)) and len(made) == len(calls)
         ]
         for i in open_ones:
             call, weights = calls[i], calls[i].all_weights()
@@ -271,10 +320,10 @@ class Observer:
                 why = f"{call.site} is left out: its examples cannot be told from its heads."
                 self.left[call.site] = why
 
-    def _reverse(self, inputs: Any, sizes: Sizes) -> list[Tensor]:
+    def _reverse(self, inputs: Any, sizes: Sizes, sites: Sequence[str] | None) -> list[Tensor]:
         """The weights of every call for these inputs; none if the model does not take them."""
         try:
-            return self._pass(inputs, sizes, lambda call: call.all_weights().cpu())[0]
+            return self._pass(inputs, sizes, lambda call: call.all_weights().cpu(), sites)[0]
         except Exception:  # the model's own, of any kind
             return []
 
@@ -314,7 +363,8 @@ class Observer:
             blocked = None if blocked is None else np.pad(blocked, [(0, 0)] * 4 + [(0, 1)])
         hidden = none[..., None] if blocked is None else none[..., None] | blocked
         weights = np.where(hidden, np.float32(np.nan), weights.clip(0, 1))
-        return _Taken(call.site, call.place, Seen(weights, rest, layout.relative, layout.whole, pooled))
+        seen = Seen(weights, rest, layout.relative, layout.whole, pooled)
+        return _Taken(call.site, call.place, layout, seen)
 
     def _assembled(self, taken: Sequence[_Taken | None]) -> dict[str, Seen]:
         """The attentions by name: calls with one query are rows of one map, modules of one head its heads."""
@@ -336,6 +386,10 @@ class Observer:
                     self.left[site] = f"{site} is left out: {why}."
                 else:
                     of_site[site].append(_joined(loop))
+            of_site[site] = [
+                one.of_heads(None if len(of_site[site]) == 1 else number)
+                for number, one in enumerate(of_site[site], 1)
+            ]
         heads: dict[Any, list[str]] = {}
         for site, series in of_site.items():
             first = series[0].seen if len(series) == 1 else None
@@ -345,7 +399,8 @@ class Observer:
             if len(sites) > 1:
                 together = np.concatenate([of_site[site][0].seen.weights for site in sites], 2)
                 one = of_site[sites[0]][0]
-                whole = one._replace(seen=one.seen._replace(weights=together))
+                members = tuple(head for site in sites for head in of_site[site][0].seen.heads)
+                whole = one._replace(seen=one.seen._replace(weights=together, heads=members))
                 of_site = {
                     parent + suffix if site == sites[0] else site: [whole] if site == sites[0] else series
                     for site, series in of_site.items()
@@ -375,8 +430,15 @@ class _Taken(NamedTuple):
 
     site: str
     place: int
+    layout: Layout
     seen: Seen
     """With an axis of windows after that of examples."""
+
+    def of_heads(self, number: int | None) -> _Taken:
+        """This call, which has this number among those of its site, with its heads."""
+        heads = range(self.seen.weights.shape[2])
+        every = tuple(Head(self.site, number, head, self.layout) for head in heads)
+        return self._replace(seen=self.seen._replace(heads=every))
 
 
 def _block(n: int, most: int | None) -> int:
@@ -498,28 +560,6 @@ def _call(model: nn.Module, inputs: Any) -> Any:
     return model(*(inputs if isinstance(inputs, tuple) else (inputs,)))
 
 
-def _tensors(inputs: Any) -> Iterator[Tensor]:
-    if isinstance(inputs, Tensor):
-        yield inputs
-    elif isinstance(inputs, Mapping):
-        for one in inputs.values():
-            yield from _tensors(one)
-    elif isinstance(inputs, tuple | list):
-        for one in inputs:
-            yield from _tensors(one)
-
-
-def _sizes(inputs: Any) -> Sizes:
-    tensors = [one for one in _tensors(inputs) if one.dim()]
-    first = [one.shape[0] for one in tensors]
-    second = [one.shape[1] for one in tensors if one.dim() > 1]
-    return Sizes(
-        tuple(dict.fromkeys(first + second)),
-        frozenset(first),
-        frozenset(n for one in tensors for n in one.shape),
-    )
-
-
 def _off(again: Tensor, output: Tensor) -> float:
     """The largest difference, as a share of the largest number; infinite where other cells are NaN."""
     again, output = again.float(), output.float()
@@ -540,7 +580,7 @@ def _examples(split: Split) -> list[int]:
 
 def _ways(inputs: Any, n: int) -> range:
     """For which of their first two axes inputs may have n examples, where a tensor has both of this size."""
-    return range(2 if any(one.shape[:2] == (n, n) for one in _tensors(inputs)) else 1)
+    return range(2 if any(one.shape[:2] == (n, n) for one in tensors_of(inputs)) else 1)
 
 
 def _reversed(inputs: Any, n: int, way: int) -> Any:
@@ -605,7 +645,7 @@ def _as_before(model: nn.Module, modules: Iterable[nn.Module]) -> Iterator[None]
     Only the flag `training` is set: `eval()` of some modules does more, such as merging weights.
     """
     buffers = [(one, one.clone()) for one in model.buffers()]
-    training = [module for module in modules if module.training]
+    modes = [(module, module.training) for module in modules]
     fast = torch.backends.mha.get_fastpath_enabled()
     with ExitStack() as stack:
         stack.callback(torch.backends.mha.set_fastpath_enabled, fast)
@@ -613,12 +653,14 @@ def _as_before(model: nn.Module, modules: Iterable[nn.Module]) -> Iterator[None]
         if sys.modules.keys() & _COMPILING:  # something may be compiled: its operations would not be seen
             stack.enter_context(torch.compiler.set_stance("force_eager"))
         try:
-            for module in training:
-                module.training = False
+            for module, training in modes:
+                if training:
+                    module.training = False
             yield
         finally:
-            for module in training:
-                module.training = True
+            for module, training in modes:
+                if module.training != training:
+                    module.training = training
             with torch.no_grad():
                 for buffer, before in buffers:
                     if not torch.equal(buffer, before):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -66,6 +67,20 @@ class Layout:
         lead = again.reshape(*(self.shape[axis] for axis in self.order))
         return lead.permute(*(self.order.index(axis) for axis in range(len(self.order)))).squeeze(-1)
 
+    def head_numbers(self) -> Tensor:
+        """The number of each weight's head; it can be broadcast to the weights as the model arranges them."""
+        heads = [i for i in self._places if self.split[i][0] in (HEADS, UNKNOWN)]
+        numbers = torch.arange(self.sizes[2]).reshape([self.split[i][1] for i in heads])
+        for i in range(len(self.split)):
+            if i not in heads:
+                numbers = numbers.unsqueeze(-1)
+        order = [*heads, *(i for i in range(len(self.split)) if i not in heads)]
+        apart = numbers.permute([order.index(i) for i in range(len(order))]).expand(
+            [n for _, n in self.split]
+        )
+        lead = apart.reshape([self.shape[axis] for axis in self.order[:-2]])[..., None, None]
+        return lead.permute([self.order.index(axis) for axis in range(len(self.order))]).squeeze(-1)
+
     @property
     def whole(self) -> tuple[int, int]:
         """Number of queries and of keys."""
@@ -93,6 +108,26 @@ class Sizes:
     """Sizes of first axes."""
     tokens: frozenset[int]
     """Sizes of all axes."""
+
+    @classmethod
+    def of(cls, inputs: Any) -> Self:
+        tensors = [one for one in tensors_of(inputs) if one.dim()]
+        first = [one.shape[0] for one in tensors]
+        second = [one.shape[1] for one in tensors if one.dim() > 1]
+        every = frozenset(n for one in tensors for n in one.shape)
+        return cls(tuple(dict.fromkeys(first + second)), frozenset(first), every)
+
+
+def tensors_of(inputs: Any) -> Iterator[Tensor]:
+    """The tensors among the inputs of a model."""
+    if isinstance(inputs, Tensor):
+        yield inputs
+    elif isinstance(inputs, Mapping):
+        for one in inputs.values():
+            yield from tensors_of(one)
+    elif isinstance(inputs, tuple | list):
+        for one in inputs:
+            yield from tensors_of(one)
 
 
 def plain_layout(shape: Sequence[int], inputs: Sizes) -> Layout:

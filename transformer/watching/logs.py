@@ -23,10 +23,11 @@ def log_of(writer: Any) -> Log:
 
 
 def _to_tensorboard(writer: Any) -> Log:
-    def log(step: int, scores: Mapping[str, Array], name: str, weights: Array) -> None:
-        for tag, score in _scalars(scores):
-            writer.add_scalar(tag, score, step)
-        writer.add_image("attention/clearest head", picture(weights), step, dataformats="HWC")
+    def log(step: int, what: str, numbers: Mapping[str, Array], shown: tuple[str, Array] | None) -> None:
+        for tag, number in _scalars(what, numbers):
+            writer.add_scalar(tag, number, step)
+        if shown is not None:
+            writer.add_image("attention/clearest head", picture(shown[1]), step, dataformats="HWC")
 
     return log
 
@@ -34,18 +35,24 @@ def _to_tensorboard(writer: Any) -> Log:
 def _to_wandb(run: Any) -> Log:
     import wandb
 
-    def log(step: int, scores: Mapping[str, Array], name: str, weights: Array) -> None:
-        image = wandb.Image(picture(weights), caption=f"{name}, step {step:,}")
+    def log(step: int, what: str, numbers: Mapping[str, Array], shown: tuple[str, Array] | None) -> None:
+        logged: dict[str, Any] = dict(_scalars(what, numbers))
+        if shown is not None:
+            name, weights = shown
+            logged["attention/clearest head"] = wandb.Image(
+                picture(weights), caption=f"{name}, step {step:,}"
+            )
         # Joins what the training logs of this step, which keeps its own count of steps.
-        run.log({**dict(_scalars(scores)), "attention/clearest head": image}, commit=False)
+        run.log(logged, commit=False)
 
     return log
 
 
-def _scalars(scores: Mapping[str, Array]) -> Iterator[tuple[str, float]]:
-    for site, values in scores.items():
-        for head, score in enumerate(values.tolist()):
-            yield f"attention/{site}.{head + 1}", score
+def _scalars(what: str, numbers: Mapping[str, Array]) -> Iterator[tuple[str, float]]:
+    for site, values in numbers.items():
+        for head, number in enumerate(values.tolist()):
+            if number == number:  # not NaN
+                yield f"{what}/{site}.{head + 1}", number
 
 
 def picture(weights: Array) -> np.ndarray[Any, np.dtype[np.uint8]]:

@@ -239,6 +239,13 @@ class Observing(TorchFunctionMode):
                 func, args, kwargs, output
             )
 
+    def part(self, call: Call) -> None:
+        """Called with every product of weights and values as soon as it has been computed."""
+
+    def _give(self, call: Call) -> None:
+        self.part(call)
+        self._found(call)
+
     # Fused attention.
 
     def _fused(self, func: Any, args: Any, kwargs: Any, output: Any) -> None:
@@ -263,7 +270,7 @@ class Observing(TorchFunctionMode):
             )
 
         small = math.prod(shape) <= _SMALL
-        self._found(
+        self._give(
             Call(
                 site=site,
                 layout=plain_layout(shape, self._inputs),
@@ -291,7 +298,7 @@ class Observing(TorchFunctionMode):
         weights = func(query, key, identity, score_mod, block_mask, *others, **kwargs)[0]
         n, heads, n_queries, _ = query.shape
         mask = create_mask(block_mask[-1], n, heads, n_queries, n_keys, device=str(query.device))
-        self._found(
+        self._give(
             Call(
                 site=site,
                 layout=plain_layout(weights.shape, self._inputs),
@@ -459,6 +466,7 @@ class Observing(TorchFunctionMode):
         call = Call(
             trace.site, layout, trace.weights, trace.blocked, ((again, output),), trace.place, trace.order
         )
+        self.part(call)
         before = self._parts.get(trace.order)
         if before is not None:
             call = replace(

@@ -32,7 +32,7 @@ from transformer.insight.moments import Moments
 from transformer.insight.scores import FOCUS, clearest_head, pattern_scores
 from transformer.interventions import NO_INTERVENTIONS
 from transformer.recording.chunk import Chunk, coded, together
-from transformer.recording.frame import Array, Measurement, Word
+from transformer.recording.frame import Ablations, Array, Measurement, Word
 from transformer.recording.frames import MEMORY_LIMIT, Frames, Recorded
 from transformer.recording.metrics import Metrics
 from transformer.recording.view import (
@@ -50,6 +50,7 @@ from transformer.recording.weights import Weights
 from transformer.storage.archive import Archive
 from transformer.storage.file import Taken, path_of
 from transformer.storage.tokens import new_token
+from transformer.watching.ablation import Head, Measure
 from transformer.watching.attention import Function, Observer, Seen
 from transformer.watching.sites import (
     GivenTokens,
@@ -60,6 +61,7 @@ from transformer.watching.sites import (
     plain_name,
     word_of,
 )
+from transformer.watching.worth import HeadWorth
 
 LOG = logging.getLogger("headlight.watch")
 CREDIT_SECONDS = 0.15
@@ -85,8 +87,8 @@ DENSE_ROWS, SPARSE_ROWS = 900_000, 1_000
 """The numbers of every step are kept until there are DENSE_ROWS rows; then of one step in SPARSE_ROWS."""
 RESERVED = ("step", "loss", "seconds")
 
-Log = Callable[[int, Mapping[str, Array], str, Array], None]
-"""Called with a step, each site's (H,) scores, the name of the clearest head, and its (Q, K) weights."""
+Log = Callable[[int, str, Mapping[str, Array], tuple[str, Array] | None], None]
+"""Called with a step, what is measured, (H,) numbers of each site, and name and (Q, K) weights of a head."""
 Named = Mapping[str, Mapping[str, Array]]
 """Word to site to (H, Q, K)."""
 
@@ -111,6 +113,8 @@ class Watch:
             with values. It is called with the model and an input, and returns a mapping from names to weights
             of shape (B, H, Q, K).
         sites: patterns of the names of the attentions to record.
+        measure: called with the model, returns a number, such as its loss on a fixed batch. It is called
+            again with each head switched off, as often as the share allows, and for the last step.
         share: the largest share of the time that watching may take. Steps are recorded as often as this
             allows: densely at first, then ever more rarely.
         resume: whether to continue the run in `out`, if it is of the same model and examples: what was
@@ -126,6 +130,7 @@ class Watch:
         tokens: Mapping[str, GivenTokens] | None = None,
         attention: Function | None = None,
         sites: str | Sequence[str] = ("*",),
+        measure: Measure | None = None,
         share: float = 0.03,
         resume: bool = False,
     ) -> None:
@@ -138,6 +143,7 @@ class Watch:
         """The newest step that `step` was called with; -1 before there is one."""
         named = (sites,) if isinstance(sites, str) else sites
         self._observer = Observer(model, attention, named, MOST_CELLS)
+        self._worth = None if measure is None else HeadWorth(self._observer, measure, share)
         self._inputs = inputs
         self._kinds: dict[str, dict[str, Seen]] = {}  # word to site to what its columns are
         self._share, self._tokens, self._out = share, tokens or {}, Path(out)
@@ -151,7 +157,7 @@ class Watch:
         self._seconds_before = 0.0
         self._log: Log | None = None
         self._pending: dict[str, list[Chunk]] = {}  # of each word, until the file is next written
-        self._measured: list[Measurement] = []  # the same
+        self._measured: list[Measurement | Ablations] = []  # the same
         self._moments = Moments()
         self._recorded = self._next = self._next_measured = self._begun_at = -1
         self._first: Named | None = None
@@ -196,7 +202,8 @@ class Watch:
     def log_to(self, writer: Any) -> None:
         """Log to a `SummaryWriter` of TensorBoard or a run of W&B as well, whenever scores are measured.
 
-        It gets the focus (highest weight of a row) of each head as scalars, the clearest head as a picture.
+        It gets the focus (highest weight of a row) of each head and what `measure` gives as scalars, and the
+        clearest head as a picture.
         """
         from transformer.watching.logs import log_of  # imported by those who log
 
@@ -263,8 +270,8 @@ class Watch:
         _OPEN.discard(self)
         if self._archive is not None:
             try:
-                if self._recorded < self.last_step and not reason:
-                    self._look(self.last_step)
+                if not reason:
+                    self._end()
                 if self.last_step >= 0:
                     self._publish(state=FAILED if reason else FINISHED, reason=reason)
                     self._archive.hand(self._published.view, self._published.version, None)
@@ -274,7 +281,14 @@ class Watch:
             if self._archive.problem:
                 self._say(InputError(self._archive.problem))
         # Frees their memory for the loop.
-        self._observer, self._inputs, self._first = Observer(nn.Module()), {}, None
+        self._observer, self._inputs, self._first, self._worth = Observer(nn.Module()), {}, None, None
+
+    def _end(self) -> None:
+        """Record the last step, with its heads switched off if the share allows or none has been so far."""
+        if self._recorded < self.last_step:
+            self._look(self.last_step)
+        if self._is_worth_due(at_end=True):
+            self._measure_worth(self._recorded)
 
     def __enter__(self) -> Self:
         return self
@@ -479,8 +493,11 @@ class Watch:
             drawn = {"loss": loss} | {name: one for name, one in numbers.items() if self._has_curve(name)}
             known = {name: self._number(name, value) for name, value in drawn.items()}
             self._view.metrics.append(step=step, seconds=self._seconds_before + max(seconds, 0.0), **known)
-        if always or self._due(step):
+        measures = self._worth is not None and (always or self._is_worth_due())
+        if always or measures or self._due(step):
             self._look(step)
+            if measures and self._recorded == step:
+                self._measure_worth(step)
         if begins or (self._archive.due and time.monotonic() >= self._write_at):
             self._publish()
             self._archive.hand(self._published.view, self._published.version, None)
@@ -541,7 +558,42 @@ class Watch:
         if step < self._next:
             return False
         elapsed = time.monotonic() - self._began
-        return self.seconds + median(self._costs) <= self._share * elapsed + CREDIT_SECONDS
+        worth = self._worth
+        share, elsewhere = (self._share, 0.0) if worth is None else (self._share - worth.share, worth.seconds)
+        return self.seconds - elsewhere + median(self._costs) <= share * elapsed + CREDIT_SECONDS
+
+    def _heads(self) -> dict[str, tuple[Head, ...]]:
+        """The heads of every recorded attention that can be switched off."""
+        kinds = next(iter(self._kinds.values()), {})
+        return {site: kinds[site].heads for site in self._axes if site in kinds and kinds[site].heads}
+
+    def _is_worth_due(self, *, at_end: bool = False) -> bool:
+        """Whether to measure what heads are worth; if that fails, nothing is measured any more."""
+        if self._worth is None or self._recorded < 0:
+            return False
+        try:
+            elapsed = time.monotonic() - self._began
+            return self._worth.is_due(self._recorded, self._heads(), elapsed, at_end=at_end)
+        except Exception as error:
+            self._say(error)
+            self._worth = None
+            return False
+
+    def _measure_worth(self, step: int) -> None:
+        """Measure what each head is worth at the step that has just been recorded."""
+        assert self._worth is not None
+        try:
+            found = self._worth.measured(step, self._heads())
+        except Exception as error:
+            self._say(error)
+            self._worth = None
+            return
+        self._measured.append(found)
+        for site, changes in found.changes.items():
+            if np.isnan(changes).any():
+                self._say(InputError(f"measure does not run {site}, so its heads have no number."))
+        if self._log is not None:
+            self._log(step, f"{found.name} without", found.changes, None)
 
     def _record(self, step: int, maps: Named) -> None:
         """Keep the maps of a step until the file is next written."""
@@ -581,9 +633,8 @@ class Watch:
             self._moments.roles(step, scores)
             if self._log is not None:
                 site, head = self._clearest
-                self._log(
-                    step, focus, f"{site}, head {head + 1}", open_maps[next(iter(self._words))][site][head]
-                )
+                weights = open_maps[next(iter(self._words))][site][head]
+                self._log(step, "attention", focus, (f"{site}, head {head + 1}", weights))
 
     def _opened(self, site: str, weights: Array) -> Array:
         """(H, Q, K) weights; NaN also above the diagonal of a causal attention of a given function."""

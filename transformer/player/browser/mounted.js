@@ -38,9 +38,9 @@ function made(root, data, base) {
   state.refusals = new Refusals(() => state.trigger("refused", true), () => source.status());
   const refused = () => state.refusals.refused();
   const source = new Live(`${base}/stream/${data.run}`, data.ticket, refused);
-  const { mass, fileName, picture, race } = data;
+  const { fileName, picture, race } = data;
   const plays = playsNow(data);
-  const options = { plotly: `${base}/files/${data.plotly}`, first: data.first, mass, fileName, picture, race, tell: (at) => tell(state, at) };
+  const options = { plotly: `${base}/files/${data.plotly}`, first: data.first, fileName, picture, race, tell: (at) => tell(state, at) };
   if (race) {
     const other = new Live(`${base}/stream/${race.run}`, race.ticket, refused);
     state.player = new Race(root, new Pair([source, other], race.names), options);

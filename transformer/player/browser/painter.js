@@ -23,6 +23,7 @@ function ramp(scale) {
 }
 
 const MARK = pixel([28, 24, 48]);
+const CORNER = 14; // side of the mark in a corner of a table on a screen of usual density
 const LARGEST = 14; // most pixels of a mark on a screen of usual density
 const SMALLEST = 5; // fewest pixels of a cell that has a mark
 // Whether a pixel, (x, y) from the centre of a mark from -1 to 1, belongs to it; by code of a blocked cell: a slash, a
@@ -65,9 +66,10 @@ function drawStripes(context, [x, y, wide, high]) {
 
 const edges = (n, size) => Int32Array.from({ length: n + 1 }, (_, i) => Math.round(i * size));
 
-// Paint tables side by side. tables: {row, column, high, wide, value, code, off, frames}: the place and the size in
+// Paint tables side by side. tables: {row, column, high, wide, value, code, off, frames, corner}: the place and the size in
 // cells; value(row, column): 0 to 1, undefined for no cell; code(row, column): why a cell is blocked, 0 if it is not;
-// off: whether it has no effect; frames: [row, column, high, wide, color, width] in cells and pixels. cell: the pixels
+// off: whether it has no effect; frames: [row, column, high, wide, color, width] in cells and pixels; corner: the
+// colours of a mark in its upper right corner and of its edge. cell: the pixels
 // across and down of a cell; gap: the pixels between two cells.
 export function paint(canvas, tables, cell, { scale, blocked = {}, gap = 0 }) {
   const [wide, high] = [Math.max(...tables.map((one) => one.column + one.wide)), Math.max(...tables.map((one) => one.row + one.high))];
@@ -100,7 +102,7 @@ export function paint(canvas, tables, cell, { scale, blocked = {}, gap = 0 }) {
     }
   }
   context.putImageData(canvas.image, 0, 0);
-  for (const { row: down, column: across, high: rows, wide: columns, off, frames = [] } of tables) {
+  for (const { row: down, column: across, high: rows, wide: columns, off, frames = [], corner } of tables) {
     if (off) drawStripes(context, [xs[across], ys[down], xs[across + columns] - xs[across] - gap, ys[down + rows] - ys[down] - gap]);
     for (const [row, column, n, m, color, thick] of frames) {
       context.strokeStyle = color;
@@ -108,6 +110,18 @@ export function paint(canvas, tables, cell, { scale, blocked = {}, gap = 0 }) {
       const inset = context.lineWidth / 2;
       const [left, top] = [xs[across + column], ys[down + row]];
       context.strokeRect(left + inset, top + inset, xs[across + column + m] - left - gap - context.lineWidth, ys[down + row + n] - top - gap - context.lineWidth);
+    }
+    if (corner) {
+      const [right, top, side] = [xs[across + columns] - gap, ys[down], CORNER * devicePixelRatio];
+      [context.fillStyle, context.strokeStyle] = corner;
+      context.lineWidth = 2 * devicePixelRatio;
+      context.beginPath();
+      context.moveTo(right - side, top);
+      context.lineTo(right, top);
+      context.lineTo(right, top + side);
+      context.closePath();
+      context.stroke();
+      context.fill();
     }
   }
 }

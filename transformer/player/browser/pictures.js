@@ -11,10 +11,10 @@ const STAYS = 0.95; // share of the highest weight with which the cell of the ca
 const percent = (weight) => `${Math.round(100 * weight)}%`;
 
 // The table of one head for `paint`. hidden: a row that was not sent yet; frames: as in `paint`.
-function tableOf(maps, site, head, look, { row = 0, column = 0, hidden, frames }) {
+function tableOf(maps, site, head, look, { row = 0, column = 0, hidden, frames, corner }) {
   const [, high, wide] = maps.chunk.sites[site];
   return {
-    row, column, high, wide, frames, site, head, off: maps.isOff(site, head),
+    row, column, high, wide, frames, corner, site, head, off: maps.isOff(site, head),
     value: (i, j) => (i === hidden ? undefined : maps.cell(site, head, i, j)),
     code: (i, j) => (i !== hidden && maps.cell(site, head, i, j) === null ? (look.causal && j > i ? FUTURE : look.blocked) : 0),
   };
@@ -49,7 +49,7 @@ export function largePicture({ index, maps, segment, step, kind, site, head, hid
     name: run ?? name, about: run ? [name, when, role].filter(Boolean).join(" · ") : `<span class="role">${role} · </span>${callout.text}`,
     details: [`“${maps.look.short}”`, `step ${counted(step)}`, ...(index.own ? [] : [`seed ${index.seed}`]), FED[maps.look.fed] ?? maps.look.fed],
     rows: look.rows, columns: look.columns, rowTitle: look.rowTitle, columnTitle: look.columnTitle, callout: callout.cell,
-    foot: run ? "" : FOOT + (index.own ? "" : ENDS) + (look.writes ? ` Beside a row: what it would write after the right ${index.token}s.` : ""),
+    foot: run ? "" : worthOf(segment.worth, site, head, step) + FOOT + (index.own ? "" : ENDS) + (look.writes ? ` Beside a row: what it would write after the right ${index.token}s.` : ""),
     marks: look.writes || hidden !== undefined ? look.rows.map((_, i) => (i === hidden ? "<b>?</b>" : i in maps.wrong ? `<b>✗</b> ${short(maps.wrong[i], index.token)}` : "")) : undefined,
     says: (_, row, column) => saysOf(look, colors, table, row, column),
     step,
@@ -57,6 +57,13 @@ export function largePicture({ index, maps, segment, step, kind, site, head, hid
     data: { site, head },
     fileName: `${fileName}-${maps.chunk.word}-step${step}-${site}-head${head + 1}`,
   };
+}
+
+// What a head of an own model is worth, where that is measured.
+function worthOf(worth, site, head, step) {
+  const change = worth?.changes[site]?.[head];
+  const when = worth?.step === step ? "" : ` (at step ${counted(worth?.step ?? 0)})`;
+  return change ? `<b>Without this head, ${worth.name} is ${change}${when}.</b> ` : "";
 }
 
 // A wrong token; a long one stands alone, for want of room.
@@ -113,12 +120,13 @@ export function stripPicture({ index, maps, segment, step, kind, site, head, hid
   const [, high, wide] = maps.chunk.sites[sites[0]];
   const heads = Math.max(...sites.map((one) => maps.chunk.sites[one][0]));
   const numbers = Array.from({ length: heads }, (_, number) => number);
+  const needed = new Set(segment.worth?.needed.map(([one, number]) => `${one}.${number}`));
   const has = (one, number) => number < maps.chunk.sites[one][0];
   const tables = numbers.flatMap((number) => sites.flatMap((one, layer) => {
     if (!has(one, number)) return [];
     const width = one === site && number === head ? 4 : segment.lit[one]?.[number] ? 2 : 0;
     return tableOf(maps, one, number, look, {
-      row: number * (high + 1), column: layer * (wide + 1), hidden, frames: width ? [[0, 0, high, wide, colors.outline, width]] : [],
+      row: number * (high + 1), column: layer * (wide + 1), hidden, corner: needed.has(`${one}.${number}`) ? colors.needed : null, frames: width ? [[0, 0, high, wide, colors.outline, width]] : [],
     });
   }));
   return {
@@ -127,11 +135,11 @@ export function stripPicture({ index, maps, segment, step, kind, site, head, hid
     heads: numbers.map((number) => (heads > MANY_HEADS ? `${number + 1}` : `head ${number + 1}`)),
     says: (at, row, column) => {
       const { site: one, head: number } = tables[at];
-      return `<b>${index.heads[one][number]}</b><br>${saysOf(look, colors, tables[at], row, column)}`;
+      return `<b>${index.heads[one][number]}</b><br>${saysOf(look, colors, tables[at], row, column)}<br>${worthOf(segment.worth, one, number, step)}`;
     },
     alternative: `All heads, a column a layer and a row a head; large: ${index.heads[site][head]}. `
       + "Arrow keys choose one, Enter lets it go.",
-    foot: "Thin frame: clear pattern. Thick: shown large.",
+    foot: `Thin frame: clear pattern. Thick: shown large.${needed.size ? ` Corner: without it, ${segment.worth.name} changes most.` : ""}`,
     step, fileName: `${fileName}-${maps.chunk.word}-step${step}-${kind}`,
   };
 }

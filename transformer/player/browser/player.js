@@ -15,7 +15,7 @@ const RESTED = 250; // ms without a change after which the selection is sent
 
 export class Player {
   // first: {word, kind, pinned, step, outline, follow}; tell: called with these once they have stopped changing
-  constructor(root, source, { plotly, first, tell = () => {}, fileName = "headlight", mass = "", picture, titled }) {
+  constructor(root, source, { plotly, first, tell = () => {}, fileName = "headlight", picture, titled }) {
     Object.assign(this, { root, source, tell, fileName, now: null, newest: null, playing: false });
     this.at = { word: null, kind: null, pinned: null, step: null, outline: false, follow: false, ...first };
     this.find = (selector) => root.querySelector(selector);
@@ -30,7 +30,7 @@ export class Player {
     });
     this.listens = new AbortController();
     this.box = new StepBox(root, { goes: (number) => this.goTo(number), range: () => this.range() }, this.listens);
-    this.build({ mass, picture, titled });
+    this.build({ picture, titled });
     const follow = this.find(".st-key-follow");
     follow.firstChild.checked = this.at.follow;
     follow.firstChild.onchange = () => this.choose({ follow: follow.firstChild.checked });
@@ -47,7 +47,7 @@ export class Player {
   }
 
   // Make the drawings, or the picture of the model.
-  build({ mass, picture, titled = true }) {
+  build({ picture, titled = true }) {
     if (picture) {
       this.model = new Model(this.find(".st-key-model_picture"), {
         kept: (cell) => this.kept?.(cell), asks: () => this.draw(true),
@@ -60,7 +60,6 @@ export class Player {
       const drawing = (...what) => this.drawingOf(...what);
       this.curves = drawing("live_curves", { clicked: (_trace, _point, { x }) => this.go(this.recorded(x)), usual: 260 });
       this.scores = drawing("alignment_mass", { usual: 300 });
-      this.find(".st-key-alignment_mass p").innerHTML = mass;
       this.hearKeys();
     }
   }
@@ -358,6 +357,7 @@ export class Player {
       this.drawnCurves = curves;
       this.find(".ghost").hidden = !this.ghost;
       await this.curves.show({ ...curves, arrays: { ...curves.arrays, ...this.ghost }, fileName: `${fileName}-curves` });
+      this.find(".st-key-alignment_mass p").innerHTML = this.index.mass.said;
       await this.scores.show({ ...this.index.mass, fileName: `${fileName}-alignment` }, true);
     }
     for (const drawing of [this.curves, this.scores]) drawing.mark(this.at.step === null ? null : step);

@@ -1,0 +1,134 @@
+"""A head of any model, switched off while the model is called."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from inspect import signature
+from typing import Any, NamedTuple, Self
+
+import torch
+from torch import nn
+from torch.utils.hooks import RemovableHandle
+
+from transformer.errors import InputError
+from transformer.watching.layout import HEADS, Layout, Sizes, Split
+from transformer.watching.operations import Call, Observing
+
+Measure = Callable[[nn.Module], Any]
+"""Calls a model and returns a number, such as its loss on a fixed batch."""
+
+
+class Head(NamedTuple):
+    """One head of an attention."""
+
+    site: str
+    """The innermost module that was running."""
+    number: int | None
+    """Which attention of a pass of this module, from 1; None where it has only one."""
+    head: int
+    layout: Layout
+    """How the weights were arranged when the head was found."""
+
+
+class Ablating(Observing):
+    """Replaces the output of one head by zero in every pass of a model inside this context.
+
+    Args:
+        model, modules, layouts: as for `Observing`.
+        head: the head.
+        settled: the arrangements that looks in reverse order have found, by module and layout.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        modules: Mapping[str, nn.Module],
+        head: Head,
+        settled: Mapping[tuple[str, Layout], Layout | None],
+        layouts: dict[Any, Layout | None],
+    ) -> None:
+        nothing = Sizes((), frozenset(), frozenset())
+        super().__init__(model, modules, nothing, lambda call: None, lambda site: site == head.site, layouts)
+        self._head, self._settled = head, settled
+        self._given: Any = None  # inputs of the present pass
+        self._number, self._newest = (
+            0,
+            (0, 0),
+        )  # of attentions of this module; order and place of the last one
+        self._hook: RemovableHandle | None = None
+        self.number = math.nan
+        """What was measured in this context."""
+        self.n_found = 0
+        """Number of products without the head."""
+        self.unsettled: Any = None
+        """Inputs for which it is not known which axes are heads."""
+
+    def __enter__(self) -> Self:
+        if not isinstance(self._model, torch.jit.ScriptModule):  # takes no such hook
+            self._hook = self._model.register_forward_pre_hook(self._begin, with_kwargs=True, prepend=True)
+        super().__enter__()  # type: ignore[no-untyped-call]
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        if self._hook is not None:
+            self._hook.remove()
+
+    def _begin(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Begin a pass of the model."""
+        both = args and kwargs
+        self._given = signature(model.forward).bind(*args, **kwargs).arguments if both else args or kwargs
+        self._inputs = Sizes.of(self._given)
+        self._number = 0
+
+    def part(self, call: Call) -> None:
+        if call.order != self._newest[0]:
+            again = call.layout.whole[0] == 1 and call.place == self._newest[1] and self._number
+            self._number += 0 if again else 1
+            self._newest = call.order, call.place
+        if self._head.number not in (None, self._number):
+            return
+        layout = self._layout(call)
+        if layout is None:
+            return
+        self.n_found += 1
+        off = layout.head_numbers().to(call.outputs[-1][1].device) == self._head.head
+        product, output = call.outputs[-1]
+        if call.fused:
+            output.masked_fill_(off, 0)
+        else:
+            output.copy_(product(call.all_weights().masked_fill(off, 0)))
+
+    def _layout(self, call: Call) -> Layout | None:
+        """How the weights of a call are arranged; None where that is not known."""
+        key = call.site, call.layout
+        if key in self._settled:
+            return self._settled[key]
+        shown = self._head.layout
+        fitting = [one for one in call.layout.splits if _n_heads(one) == _n_heads(shown.split)]
+        alike = [one for one in fitting if _kinds(one) == _kinds(shown.split)] or fitting
+        if len(alike) > 1 and self._given is not None:
+            self.unsettled = self._given
+            return None
+        return replace(call.layout, split=alike[0]) if alike else None
+
+
+def number_of(value: Any) -> float:
+    """What a function of the user's has measured. Raises InputError."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError, RuntimeError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise InputError(f"measure gave {value!r}; expected is a number.", "measure")
+    return number
+
+
+def _n_heads(split: Split) -> int:
+    return math.prod(n for kind, n in split if kind == HEADS)
+
+
+def _kinds(split: Split) -> list[str]:
+    return [kind for kind, _ in split]

@@ -1,0 +1,94 @@
+"""What each head of a model is worth: a number of the user's with the head switched off."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+import numpy as np
+
+from transformer.errors import InputError
+from transformer.recording.frame import Ablations
+from transformer.watching.ablation import Head, Measure
+from transformer.watching.attention import Observer
+from transformer.watching.sites import plain_name
+
+PART = 0.5
+"""The part of the share of the time that may be spent on it."""
+CREDIT_SECONDS = 0.05
+"""Seconds that it may take beyond this part, so that the first steps are measured too."""
+_NAMELESS = ("", "<lambda>")
+
+
+class HeadWorth:
+    """Measures what each head is worth, as often as a share of the time allows.
+
+    Args:
+        observer: of the model.
+        measure: the user's function.
+        share: the share of the time for all of watching.
+    """
+
+    def __init__(self, observer: Observer, measure: Measure, share: float) -> None:
+        self._observer, self._measure = observer, measure
+        self.share = PART * share
+        """The share of the time for this."""
+        self.seconds = 0.0
+        """Seconds that it has taken so far."""
+        self.newest = -1
+        """The newest step that was measured; -1 before there is one."""
+        self._cost: float | None = None  # seconds of one step
+
+    def is_due(
+        self, step: int, sites: Mapping[str, tuple[Head, ...]], elapsed: float, *, at_end: bool
+    ) -> bool:
+        """Whether measuring leaves it within its share of the time.
+
+        Args:
+            step: the newest recorded step.
+            sites: the heads of each attention.
+            elapsed: seconds since watching began.
+            at_end: whether training has ended: then the last step is measured if that takes no more than the
+                whole share, or if no step has been measured.
+        """
+        if at_end:
+            late = self.newest < 0 or self._seconds(sites) <= self.share / PART * elapsed
+            return self.newest < step and late
+        return self.seconds + self._seconds(sites) <= self.share * elapsed + CREDIT_SECONDS
+
+    def measured(self, step: int, sites: Mapping[str, tuple[Head, ...]]) -> Ablations:
+        """The number with all heads and without each.
+
+        Raises:
+            InputError: it is no number, or no head can be switched off.
+        """
+        began = time.monotonic()
+        heads = list(dict.fromkeys(head for of in sites.values() for head in of))
+        if not heads:
+            raise InputError("measure: the heads of a given function cannot be switched off.", "measure")
+        whole, *numbers = self._observer.ablations(self._measure, heads)
+        known = dict(zip(heads, numbers, strict=True))
+        self.newest, self._cost = step, time.monotonic() - began
+        self.seconds += self._cost
+        return Ablations(
+            step=step,
+            name=self._name,
+            whole=whole,
+            without={site: np.array([known[head] for head in of]) for site, of in sites.items()},
+        )
+
+    @property
+    def _name(self) -> str:
+        """The name of the user's function."""
+        name = getattr(self._measure, "__name__", "")
+        return "measure" if name in _NAMELESS else plain_name(name.replace("_", " "))
+
+    def _seconds(self, sites: Mapping[str, tuple[Head, ...]]) -> float:
+        """About how many seconds a step takes; at first from a call with all heads."""
+        if self._cost is None:
+            began = time.monotonic()
+            list(self._observer.ablations(self._measure, ()))
+            once = time.monotonic() - began
+            self.seconds += once
+            self._cost = once * (1 + len({head for of in sites.values() for head in of}))
+        return self._cost
