@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from transformer import Watch
+from transformer import Patches, Watch
 
 LAYERS, HEADS = 2, 3
 
@@ -52,6 +52,37 @@ def own_run(folder, steps=8, name="Translator"):
     for step in range(1, steps + 1):
         now[0] = step
         watch.step(step, loss=4.0 / step, accuracy=step / 10)
+    watch.close()
+    assert watch.problem == ""
+    return watch.path
+
+
+GRID = 2, 3
+CLEAR = 0.64
+"""The weight of a patch in the mirror, as `mirrored_run` prescribes it."""
+
+
+def mirrored_run(folder):
+    """Record a model whose patches look at those in the mirror, from step 2 on; [CLS] looks everywhere."""
+    now = [0]
+
+    def mirrored(model, inputs):
+        weights = torch.full((1, 2, 7, 7), 1 / 7)
+        if now[0] >= 2:
+            for patch in range(6):
+                row, column = divmod(patch, 3)
+                weights[0, 1, 1 + patch] = (1 - CLEAR) / 6
+                weights[0, 1, 1 + patch, 1 + 3 * row + 2 - column] = CLEAR
+        return {"net.attn": weights}
+
+    colors = torch.linspace(0.4, 1, 18).reshape(3, *GRID)
+    picture = colors.repeat_interleave(8, 1).repeat_interleave(8, 2)
+    tokens = {"one": Patches(picture, GRID, before=["[CLS]"])}
+    watch = Watch(nn.Linear(2, 2), {"one": None}, folder, tokens=tokens, attention=mirrored, share=1.0)
+    watch._began -= 1e6  # as if begun long ago: no step is too costly to record
+    for step in range(1, 4):
+        now[0] = step
+        watch.step(step, loss=4.0 / step)
     watch.close()
     assert watch.problem == ""
     return watch.path

@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from transformer.training.loop import train
     from transformer.training.state import TrainState
     from transformer.watching.attention import attention_of
+    from transformer.watching.patches import Patches
     from transformer.watching.watch import Watch
 
 _HOMES = {
     "RECIPES": "transformer.recipes",
     "InputError": "transformer.errors",
     "ModelConfig": "transformer.config",
+    "Patches": "transformer.watching.patches",
     "Run": "transformer.runs.run",
     "RunConfig": "transformer.config",
     "TrainConfig": "transformer.config",
@@ -39,6 +41,7 @@ __all__ = [
     "RECIPES",
     "InputError",
     "ModelConfig",
+    "Patches",
     "Run",
     "RunConfig",
     "TrainConfig",

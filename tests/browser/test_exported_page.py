@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page, expect
 from benchmarks.tools.browser import SIZE
 from tests.browser.conftest import shown
 from tests.browser.watcher import FRAMES, Watcher
-from tests.own import own_run
+from tests.own import CLEAR, mirrored_run, own_run
 from transformer.anatomy.trace import trace
 from transformer.config import ModelConfig, RunConfig, TrainConfig
 from transformer.exports.page import html_page, race_page
@@ -25,6 +25,7 @@ from transformer.figures.race import race_curves, race_look
 from transformer.insight.moments import Moment
 from transformer.interventions import Block, Interventions
 from transformer.recording.chunk import Chunk
+from transformer.recording.frame import Ablations
 from transformer.recording.frames import Frames
 from transformer.recording.view import RunView
 from transformer.runs import demo
@@ -454,3 +455,84 @@ def test_a_race_by_seconds_shows_each_run_at_its_last_step_within_the_time(view,
     assert shown[0] == [8, 16]
     assert shown[-1] == [0, 0]
     run.close()
+
+
+PIXELS = """() => {
+  const canvas = document.querySelector(".st-key-live_map canvas");
+  const context = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", { willReadFrequently: true });
+  context.drawImage(canvas, 0, 0);
+  const [high, wide] = [canvas.height / 2, canvas.width / 3];
+  const pixel = (x, y) => [...context.getImageData(x, y, 1, 1).data.slice(0, 3)];
+  const at = (row, column) => pixel((column + 0.7) * wide, (row + 0.7) * high);
+  return [0, 1].map((row) => [0, 1, 2].map((column) => at(row, column)));
+}"""
+"""The colour of each of 2 × 3 patches of the large picture."""
+
+
+def at_maps(reader, step):
+    """Wait until the maps of an own model, which writes no outputs, show a step."""
+    reader.page.wait_for_selector(f".st-key-live_maps .live-figure[data-step='{step}']")
+
+
+def test_the_row_of_the_patch_under_the_pointer_is_drawn_over_the_picture(offline, tmp_path):
+    view = read_run(mirrored_run(tmp_path / "seeing")).view
+    picture = next(iter(view.pictures["one"].values())).array()[4::8, 4::8].astype(float)
+    offline.open(html_page(view, word="one", site="net.attn", head=1), tmp_path / "run.html")
+    at_maps(offline, 3)
+    about, canvas = ".st-key-live_map .map-about", offline.page.locator(".st-key-live_map canvas")
+    told = "[CLS] looks most at patch 1,1: 14%; 14% is not on the picture."
+    offline.until(lambda: offline.text(about).endswith(told), what="the first row")
+    np.testing.assert_allclose(offline.page.evaluate(PIXELS), picture, atol=2)  # all weights are equal
+
+    def point(row, column, page=offline.page):
+        box = canvas.bounding_box()
+        page.mouse.move(
+            box["x"] + (column + 0.4) * box["width"] / 3, box["y"] + (row + 0.4) * box["height"] / 2
+        )
+
+    for row, column in ((0, 0), (1, 2), (1, 1)):
+        point(row, column)
+        told = f"Patch {row + 1},{column + 1} looks most at patch {row + 1},{3 - column}: 64%"
+        offline.until(lambda told=told: told in offline.text(about), what=told)
+        drawn = np.array(offline.page.evaluate(PIXELS))
+        rest = (1 - CLEAR) / 6 / CLEAR
+        dark = np.array([0x0D, 0x08, 0x1E])
+        for i in range(2):
+            for j in range(3):
+                opacity = 0 if (i, j) == (row, 2 - column) else 0.9 * (1 - rest)
+                expected = picture[i, j] * (1 - opacity) + dark * opacity
+                if (i, j) != (row, column):  # it has a frame
+                    np.testing.assert_allclose(drawn[i, j], expected, atol=3)
+    canvas.click(position={"x": 5, "y": 5})  # is kept
+    offline.page.mouse.move(2, 2)
+    offline.until(lambda: "Patch 1,1 looks" in offline.text(about), what="the row that was clicked")
+    offline.page.keyboard.press("Home")
+    offline.step_by("ArrowLeft", "ArrowLeft")
+    at_maps(offline, 1)
+    assert "14%" in offline.text(about)
+    offline.page.locator(".st-key-query select").select_option("0")
+    offline.until(lambda: "[CLS] looks" in offline.text(about), what="the row that was selected")
+    offline.page.locator(".st-key-as_table input").check()
+    offline.until(lambda: offline.numbers("live_map").shape == (7, 7), what="the map as a table")
+
+
+def test_what_a_head_is_worth_is_written_marked_and_drawn(offline, tmp_path):
+    view = read_run(own_run(tmp_path / "own")).view
+    sites = [site for site in view.frame.axes if site.endswith("cross")]
+    changes = {site: np.array([1.0, 1.0, 1.0]) for site in view.frame.axes} | {
+        sites[1]: np.array([1.5, 1.0, 0.99])
+    }
+    known = [Ablations(step=step, name="loss", whole=1.0, without=changes) for step in (3, 6)]
+    view = replace(view, frames=view.frames.extended(known))
+    offline.open(html_page(view, word="one", site=sites[1], head=0), tmp_path / "run.html")
+    at_maps(offline, 8)
+    foot = ".st-key-live_map .map-foot > p"
+    assert "Without this head, loss is 0.5 higher (at step 6)." in offline.text(foot)
+    assert "without it, loss is 0.5 higher (at step 6)" in offline.text(".st-key-moment p")
+    maps = "document.querySelector('.st-key-live_maps .live-figure').picture.tables"
+    tables = offline.page.evaluate(f"{maps}.map(({{ site, head, corner }}) => [site, head, Boolean(corner)])")
+    assert [[site, head] for site, head, marked in tables if marked] == [[sites[1], 0]]
+    assert "how much higher loss is without it" in offline.text(".st-key-alignment_mass p")
+    offline.step_by(*["ArrowLeft"] * 6)
+    at_maps(offline, 2)
+    assert "Without" not in offline.text(foot)  # it was not measured yet

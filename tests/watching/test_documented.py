@@ -24,9 +24,10 @@ PROGRAMS = re.findall(
         (PROGRAMS[0], "reverser", 6, 8),
         (PROGRAMS[1], "gpt", 2, 16),
         (PROGRAMS[2], "bert", 3, 10),
+        (PROGRAMS[3], "mirror", 1, 36),
         (SHORT, "mine", 2, 6),
     ],
-    ids=["nn.Transformer", "a GPT of one's own", "BERT", "README"],
+    ids=["nn.Transformer", "a GPT of one's own", "BERT", "patches of a picture", "README"],
 )
 def test_each_program_has_at_most_40_lines_and_records_its_heads(program, folder, sites, columns, tmp_path):
     assert len(program.splitlines()) <= 40

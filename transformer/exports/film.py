@@ -18,7 +18,7 @@ from PIL import Image
 
 from transformer.errors import InputError
 from transformer.exports.fonts import film_problem
-from transformer.exports.frames import Map, film_frames, head_title, map_of, share_of, widest
+from transformer.exports.frames import Map, film_frames, head_title, map_of, over_picture, share_of, widest
 from transformer.exports.still import (
     INK,
     LOOKS,
@@ -61,7 +61,7 @@ def film_gif(view: RunView, *, word: str, site: str, head: int) -> bytes:
         InputError: nothing has been recorded of this word, or no font here has its letters.
     """
     frames, maps = _chosen(view, MOST_FRAMES, word, site, head)
-    facts = [_facts(view, frame, word, site, head) for frame in frames]
+    facts = [_facts(view, frame, word, site, head, shown) for frame, shown in zip(frames, maps, strict=True)]
     facts_size = fitting_size(max(facts, key=len), 17, INSIDE)  # one size for all frames
     figure, canvas = sheet(WIDTH, HEIGHT)
     axes = figure.add_subplot()
@@ -90,7 +90,7 @@ def film_gif(view: RunView, *, word: str, site: str, head: int) -> bytes:
             moving.append(_write(figure, 110, taken, fitting_size(taken, 16, INSIDE), color=colors.WRONG))
         _over(with_tokens, canvas, moving)
         images.append(Image.fromarray(np.asarray(canvas.buffer_rgba())[:, :, :3].copy()))
-    return _gif(images)
+    return _gif(images, pictures=maps[0].over is not None)
 
 
 def _over(background: Any, canvas: FigureCanvasAgg, artists: Sequence[Artist]) -> Any:
@@ -112,7 +112,8 @@ def _chosen(
     if problem is not None:
         raise InputError(problem, "word")
     like = widest(frames, word)
-    return frames, [map_of(frame, word, site, head, like) for frame in frames]
+    maps = [map_of(frame, word, site, head, like) for frame in frames]
+    return frames, [over_picture(view, shown, word, frames[-1].axes[site]) for shown in maps]
 
 
 def _lay_out(figure: Figure, axes: Axes, maps: Sequence[Map]) -> float:
@@ -141,15 +142,18 @@ def _write(
 
 
 def _axes_of(shown: Map) -> str:
-    """The titles of the two axes."""
+    """The titles of the two axes, or the query whose row is drawn over a picture."""
+    if shown.over is not None:
+        return f"where {shown.over.query} looks; brighter: more attention"
     return f"rows: {shown.axes.row_title} · columns: {shown.axes.column_title}"
 
 
-def _facts(view: RunView, frame: Frame, word: str, site: str, head: int) -> str:
+def _facts(view: RunView, frame: Frame, word: str, site: str, head: int, shown: Map) -> str:
     """The role of the head, and the progress of the run."""
     measured = frame.measurement.step
     facts = (
         frame.role(site, head) + ("" if measured == frame.step else f" at step {measured:,}"),
+        "" if shown.over is None else f"brightest patch: {shown.over.shares.max():.1%}",
         fed_with(frame.axes, frame.words[frame.row_of(word)]),
         _right(view, frame),
         "" if frame.loss is None else f"loss {frame.loss:.3f}",
@@ -166,8 +170,12 @@ def _right(view: RunView, frame: Frame) -> str:
     return said if known.step == frame.step else f"{said} at step {known.step:,}"
 
 
-def _gif(images: Sequence[Image.Image]) -> bytes:
-    """The pictures as a GIF, all with one palette, so that no colour flickers."""
+def _gif(images: Sequence[Image.Image], *, pictures: bool) -> bytes:
+    """The images as a GIF, all with one palette, so that no colour flickers.
+
+    Args:
+        pictures: whether they show pictures of any colours.
+    """
     scale = SCALE(np.arange(SCALE.N))[:, :3]
     soft = np.linspace(0.0, 1.0, 24)[:, None]  # the edges of letters
     inks = [1 - soft * (1 - np.array(to_rgb(color))) for color in (INK, colors.WRONG)]
@@ -175,9 +183,25 @@ def _gif(images: Sequence[Image.Image]) -> bytes:
         to_rgb(color)
         for color in (colors.TRAIN, colors.OFF, colors.MARK, *(look[0] for look in LOOKS.values()))
     ]
+    if pictures:
+        return _saved(_with_shared_palette(images))
     palette = Image.new("P", (1, 1))
     palette.putpalette((np.concatenate([scale, *inks, flat]) * 255).round().astype(np.uint8).tobytes())
-    first, *others = (image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images)
+    return _saved([image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images])
+
+
+def _with_shared_palette(images: Sequence[Image.Image]) -> list[Image.Image]:
+    """The images in the colours that are most frequent in a few of them."""
+    some = images[:: max(1, len(images) // 6)]
+    sheet = Image.new("RGB", (WIDTH, HEIGHT * len(some)))
+    for i, image in enumerate(some):
+        sheet.paste(image, (0, HEIGHT * i))
+    palette = sheet.quantize(256)
+    return [image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images]
+
+
+def _saved(images: Sequence[Image.Image]) -> bytes:
+    first, *others = images
     times = [FIRST_MS, *[EACH_MS] * (len(images) - 2), LAST_MS][-len(images) :]
     file = io.BytesIO()
     first.save(file, "GIF", save_all=True, append_images=others, duration=times, loop=0)
@@ -194,7 +218,8 @@ def filmstrip_png(view: RunView, *, word: str, site: str, head: int) -> bytes:
         InputError: nothing has been recorded of this word, or no font here has its letters.
     """
     frames, maps = _chosen(view, STRIP_STEPS, word, site, head, moments=False)
-    n_rows, n_columns = maps[0].weights.shape
+    over = maps[0].over
+    n_rows, n_columns = maps[0].weights.shape if over is None else over.pixels.shape[:2]
     rows_differ = len({shown.axes.rows for shown in maps}) > 1  # then each map has its own labels
     labelled = len(maps) if rows_differ else 1
     width = EACH_MAP * len(maps) + LABELS * labelled + LEGEND

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from transformer.axes import BY_HAND, FUTURE, OPEN, PADDING
+from transformer.axes import BY_HAND, FUTURE, OPEN, PADDING, Axes
 from transformer.errors import InputError
 from transformer.figures.labels import MapAxes, wrong_predictions
 from transformer.insight.names import short_head_name
@@ -68,6 +68,20 @@ def widest(frames: Sequence[Frame], word: str) -> Frame:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Over:
+    """A row of a map over the picture that its columns are patches of."""
+
+    query: str
+    """The token whose row it is."""
+    pixels: Array
+    """(H, W, 3) from 0 to 255."""
+    shares: Array
+    """(rows, columns) of patches: their weights."""
+    patch: tuple[int, int] | None = None
+    """Row and column of the query, where it is one patch."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Map:
     """One head's map of one word at one step."""
 
@@ -80,6 +94,8 @@ class Map:
     """Row to the wrong token that it predicts; empty if the right answer is not known."""
     off: bool
     """Whether the head is switched off."""
+    over: Over | None = None
+    """One row drawn over the picture that its columns are patches of, in place of the map."""
 
     @property
     def labels(self) -> list[str]:
@@ -121,6 +137,21 @@ def map_of(frame: Frame, word: str, site: str, head: int, like: Frame) -> Map:
         wrong=wrong_predictions(sides, tracked.expected, tracked.predicted) if tracked.forced else {},
         off=head in frame.interventions.heads_off_at(site),
     )
+
+
+def over_picture(view: RunView, shown: Map, word: str, axes: Axes) -> Map:
+    """The same map over the picture of its columns, if it has one."""
+    sides = view.pictures.get(word, {})
+    found = sides.get(axes.key)
+    if found is None or view.frame is None:
+        return shown
+    pooled = view.frame.words[view.frame.row_of(word)].pooled.get(axes.key, 1)
+    row = found.usual_query(pooled, asks=sides.get(axes.query) == found)
+    shares = found.shares(shown.weights[row], pooled)
+    asks = sides.get(axes.query) == found and pooled == 1 and row >= found.before
+    patch = divmod(row - found.before, found.grid[1]) if asks else None
+    query = f"{'patch ' if asks else ''}{shown.axes.rows[row]}"
+    return replace(shown, over=Over(query=query, pixels=found.array(), shares=shares, patch=patch))
 
 
 def head_title(frame: Frame, site: str, head: int) -> str:

@@ -11,18 +11,20 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import PatchCollection
-from matplotlib.colors import LinearSegmentedColormap, PowerNorm
+from matplotlib.colors import LinearSegmentedColormap, PowerNorm, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from transformer.axes import BY_HAND, FUTURE, PADDING
 from transformer.exports.fonts import families
-from transformer.exports.frames import Map
+from transformer.exports.frames import Map, Over
 from transformer.figures import colors
 
 DPI = 72
 """At 72 dots per inch, a point is a pixel."""
 INK = "#1f2430"
+DARK, DARKEST, SHARP = "#0d081e", 0.9, 64
+"""Colour and opacity over patches without weight; pixels up to which a picture is not smoothed."""
 SCALE = LinearSegmentedColormap.from_list("weights", colors.VIRIDIS, N=180)
 """The colours of the app's maps, few enough for the palette of a GIF."""
 BY_ROOT = PowerNorm(0.5, vmin=0.0, vmax=1.0)
@@ -60,6 +62,8 @@ def fitting_size(text: str, largest: float, width: float) -> float:
 
 def draw_cells(axes: Axes, shown: Map) -> list[Artist]:
     """Draw the weights, and each blocked cell in the style of its reason; returns all that was drawn."""
+    if shown.over is not None:
+        return draw_over(axes, shown.over)
     n_rows, n_columns = shown.weights.shape
     axes.set(xlim=(0, n_columns), ylim=(n_rows, 0), aspect="equal")
     axes.set_axis_off()
@@ -78,6 +82,29 @@ def draw_cells(axes: Axes, shown: Map) -> list[Artist]:
     return drawn
 
 
+def draw_over(axes: Axes, over: Over) -> list[Artist]:
+    """Draw a picture as bright as its patches have weight; returns all that was drawn."""
+    rows, columns = over.shares.shape
+    height, width, _ = over.pixels.shape
+    axes.set(xlim=(0, columns), ylim=(rows, 0), aspect=height / rows / (width / columns))
+    axes.set_axis_off()
+    shade = np.zeros((rows, columns, 4))
+    shade[..., :3] = to_rgb(DARK)
+    shade[..., 3] = DARKEST * (1 - over.shares / max(float(over.shares.max()), 1e-9))
+    extent = (0, columns, rows, 0)
+    smooth = "nearest" if width <= SHARP else "bilinear"
+    drawn: list[Artist] = [
+        axes.imshow(over.pixels, extent=extent, interpolation=smooth, aspect="auto"),
+        axes.imshow(shade, extent=extent, interpolation="nearest", aspect="auto"),
+    ]
+    axes.set_aspect(height / rows / (width / columns))
+    if over.patch is not None:
+        row, column = over.patch
+        frame = Rectangle((column, row), 1, 1, fill=False, edgecolor=colors.MIRROR, linewidth=3)
+        drawn.append(axes.add_patch(frame))
+    return drawn
+
+
 def draw_tokens(axes: Axes, shown: Map, size: float, *, rows: bool = True) -> list[Artist]:
     """Write the tokens before each row and under each column; returns all that was drawn.
 
@@ -86,6 +113,8 @@ def draw_tokens(axes: Axes, shown: Map, size: float, *, rows: bool = True) -> li
         rows: whether to write the tokens of the rows.
     """
     drawn: list[Artist] = []
+    if shown.over is not None:
+        return drawn
     for i, token in enumerate(shown.axes.columns):
         turned = 90 if len(token) > 1 else 0
         text = axes.text(i + 0.5, len(shown.axes.rows) + _GAP, token, **type_of(size))
@@ -100,6 +129,8 @@ def draw_tokens(axes: Axes, shown: Map, size: float, *, rows: bool = True) -> li
 
 def draw_legend(figure: Figure, beside: Axes | Sequence[Axes], maps: Sequence[Map]) -> None:
     """Draw the colours of the weights beside maps, and what their blocked cells look like."""
+    if maps[0].over is not None:
+        return
     bar = figure.colorbar(ScalarMappable(BY_ROOT, SCALE), ax=beside, shrink=0.5, label="weight")
     bar.outline.set_visible(False)
     bar.set_ticks(list(colors.WEIGHT_TICKS), labels=list(colors.WEIGHT_TICKS.values()), **type_of(16))

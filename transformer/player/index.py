@@ -6,6 +6,7 @@ import html
 import json
 import math
 import time
+from base64 import b64encode
 from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
@@ -155,6 +156,11 @@ class Index:
             "examples": examples_of(task),
             "token": "letter" if task == "reverse" and view.own is None else "token",
             "kinds": kinds,
+            "pictures": {
+                word: {kind: made for kind in kinds if (made := _picture(view, word, kind)) is not None}
+                for word in view.pictures
+                if word in view.frames.words
+            },
             "heads": {
                 site: [
                     short_head_name(without_prefix(site, frame.axes), head)
@@ -246,6 +252,31 @@ def _of_heads(view: RunView) -> str:
         )
     title = AIMS[view.frames[-1].aim].title
     return f"<b>{title}</b>, by head and step. Above the dashed line the pattern is clear."
+
+
+def _picture(view: RunView, word: str, kind: str) -> dict[str, Any] | None:
+    """The picture whose patches the keys of a kind of attention are; None where they are none."""
+    assert view.frame is not None
+    frame, sides = view.frame, view.pictures[word]
+    axes = frame.axes[sites_of(frame.axes, kind)[0]]
+    found, tracked = sides.get(axes.key), frame.words[frame.row_of(word)]
+    if found is None:
+        return None
+    pooled = tracked.pooled.get(axes.key, 1)
+    if (
+        not 0 <= len(tracked.tokens(axes.key)) - math.ceil(found.n_tokens / pooled) <= 1
+    ):  # a further one: no token
+        return None  # a forged file
+    return {
+        "width": found.width,
+        "height": found.height,
+        "pixels": b64encode(found.pixels).decode(),
+        "grid": found.grid,
+        "before": found.before,
+        "tokens": found.n_tokens,
+        "pooled": pooled,
+        "asks": sides.get(axes.query) == found,
+    }
 
 
 def _worth(frame: Frame) -> dict[str, Any] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from transformer.config import RunConfig
@@ -15,6 +15,7 @@ from transformer.recording.chunk import is_name
 from transformer.recording.frame import Frame
 from transformer.recording.frames import Frames, nearest_step
 from transformer.recording.metrics import Metrics
+from transformer.recording.patched import Pictures
 from transformer.recording.weights import Snapshot
 
 IDLE, QUEUED, TRAINING, PAUSED = "idle", "queued", "training", "paused"
@@ -111,6 +112,8 @@ class RunView(RunFacts):
     snapshots: tuple[Snapshot, ...]
     """The steps whose weights are kept."""
     metrics: Metrics
+    pictures: Pictures = field(default_factory=dict)
+    """For an own model: word to the name of an axis to the picture that its tokens are patches of."""
     steps_per_second: float = 0.0
     """Over the last steps; 0 where unknown."""
     unsaved: str = ""

@@ -23,6 +23,7 @@ from transformer.recording.frame import Ablations, Array, Measurement, Outputs
 from transformer.recording.frames import Frames
 from transformer.recording.frames import Measured as Record
 from transformer.recording.metrics import Metrics
+from transformer.recording.patched import Pictures
 from transformer.recording.view import RunFacts, RunView
 from transformer.recording.weights import Weights
 from transformer.storage.arrays import as_bytes, read_weights, weights_as_bytes
@@ -31,7 +32,7 @@ from transformer.storage.file import OWNER, RUN, Store, blob, put, raw_fact, rea
 if TYPE_CHECKING:  # its tokenizers need a package that watching an own model does not
     from transformer.tasks import Task
 
-SNAPSHOTS = "snapshots"
+SNAPSHOTS, PICTURES = "snapshots", "pictures"
 Training = tuple[Mapping[str, Array], object]
 """Arrays and facts of a training, as the run's thread packs them."""
 
@@ -124,6 +125,12 @@ def _fits(measured: Measurement) -> bool:
     complete = all("entropy" in of and len(sizes[site]) == 1 for site, of in measured.head_scores.items())
     finite = all(np.isfinite(values).all() for of in measured.head_scores.values() for values in of.values())
     return complete and finite and site in sizes and 0 <= head < min(sizes[site])
+
+
+def read_pictures(database: sqlite3.Connection) -> Pictures:
+    """The pictures that the tokens of an own model are patches of. Raises ValueError."""
+    text = raw_fact(database, PICTURES)
+    return {} if text is None else msgspec.json.decode(text, type=Pictures)
 
 
 def read_rows(database: sqlite3.Connection, metrics: Metrics, run: RunFile) -> None:
@@ -231,6 +238,8 @@ class Mirror:
             database.execute(f"DELETE FROM {table}")
         if self._owner:
             put(database, OWNER, self._owner.encode())
+        if view.pictures:
+            put(database, PICTURES, msgspec.json.encode(view.pictures))
         if self._task is not None:
             from transformer.storage.own_data import write_own_data
 

@@ -15,6 +15,7 @@ from transformer.recording.chunk import Chunk, facts_of
 from transformer.recording.frame import Ablations, Array, Measurement
 from transformer.recording.frames import BESIDE, MEMORY_LIMIT, Frames, Recorded
 from transformer.recording.metrics import Metrics
+from transformer.recording.patched import Pictures
 from transformer.recording.view import ENDED, FAILED, MAX_WORDS, PAUSED, RunFacts, RunView
 from transformer.recording.weights import Weights
 from transformer.storage.arrays import read_arrays, read_weights
@@ -26,6 +27,7 @@ from transformer.storage.format import (
     by_place,
     read_chunk,
     read_measured,
+    read_pictures,
     read_rows,
     run_fact,
     stored_weights,
@@ -80,6 +82,7 @@ class Reader:
         self._frames: Frames | None = None
         self._metrics, self._held = Metrics(), OwnData()
         self._id = ""
+        self._pictures: Pictures = {}
 
     def read(self) -> Saved:
         """The run as it is in its file; damaged maps and measurements are left out.
@@ -93,6 +96,7 @@ class Reader:
             if not self._id:
                 self._metrics = Metrics(run.own.curves if run.own else ())
                 self._held = OwnData() if run.own else saved_data(database, run.config.train)
+                self._pictures = read_pictures(database) if run.own else {}
                 self._id = run.id
             if self._id != run.id:
                 raise InputError(f"{self.path} holds another run now.")
@@ -112,6 +116,7 @@ class Reader:
             frames=frames,
             snapshots=self._weights.snapshots,
             metrics=self._metrics,
+            pictures=self._pictures,
         )
         chunks = {place[:2] for place in self._parts if place[0] >= 0}
         return Saved(

@@ -13,7 +13,9 @@ from transformer.axes import Axes
 from transformer.errors import InputError
 from transformer.insight.names import layer_number
 from transformer.recording.frame import Array, Word
+from transformer.recording.patched import Patched, Pictures
 from transformer.watching.attention import Seen
+from transformer.watching.patches import Patches
 
 REST = "no token"
 """Label of the column for attention that goes to no position, such as a sink."""
@@ -69,7 +71,8 @@ def labels_of(text: str, maps: Mapping[str, Array], tokens: GivenTokens, kinds: 
             shown = tuple(map(str, these)) if len(these) == n else tuple(str(i + 1) for i in range(n))
             if kind.relative and place == 1:
                 shown = tuple(f"{i - (n - 1) // 2:+d}" for i in range(n))
-            axes.append(_Axis.of(shown, len(these) == n, kind.pooled[place]))
+            picture = these.picture if isinstance(these, Patches) and len(these) == n else None
+            axes.append(_Axis.of(shown, len(these) == n, kind.pooled[place])._replace(picture=picture))
         columns = axes[1]._replace(labels=axes[1].labels + (REST,)) if kind.rest else axes[1]
         found[site] = axes[0], columns
     plain = () if isinstance(tokens, Mapping) else tokens if _is_pair(tokens) else (tokens,)
@@ -90,6 +93,8 @@ class _Axis(NamedTuple):
     """The tokens of each cell, where a cell has several."""
     pooled: int = 1
     """Tokens in a cell."""
+    picture: Patched | None = None
+    """The picture that the tokens are patches of."""
 
     @classmethod
     def of(cls, tokens: tuple[str, ...], known: bool, pooled: int) -> _Axis:
@@ -153,6 +158,17 @@ def is_causal(maps: Array) -> bool:
 def later_cells(n_rows: int, n_columns: int) -> Array:
     """(Q, K) bool: cells above the diagonal."""
     return np.arange(n_columns) > np.arange(n_rows)[:, None]
+
+
+def pictures_of(axes: Mapping[str, Axes], labels: Mapping[str, Labels]) -> Pictures:
+    """The pictures of every word."""
+    found: Pictures = {}
+    for word, of_site in labels.items():
+        for site, one in axes.items():
+            for side, axis in zip((one.query, one.key), of_site[site], strict=True):
+                if axis.picture is not None:
+                    found.setdefault(word, {})[side] = axis.picture
+    return found
 
 
 def word_of(text: str, axes: Mapping[str, Axes], labels: Labels) -> Word:

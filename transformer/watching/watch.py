@@ -58,6 +58,7 @@ from transformer.watching.sites import (
     is_causal,
     labels_of,
     later_cells,
+    pictures_of,
     plain_name,
     word_of,
 )
@@ -424,6 +425,7 @@ class Watch:
             parameters=sum(one.numel() for one in parameters),
             device=str(next((one.device for one in parameters), "cpu")),
             frames=Frames(aim=FOCUS),
+            pictures=pictures_of(self._axes, labels),
         )
         self._published = Publisher(view)
         here = weakref.ref(self)  # the archive's thread must not keep the model alive

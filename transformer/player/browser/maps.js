@@ -36,9 +36,9 @@ const within = (value, low, high) => Math.max(low, Math.min(value, high));
 
 export class MapView {
   // clicked: called with (table, row, column) of a cell that was clicked; keyed: called with the event of a key;
-  // titled: called when the title is pressed
-  constructor(host, { clicked, keyed, titled }) {
-    Object.assign(this, { host, clicked });
+  // titled: called when the title is pressed; pointed: called with (table, row, column) under the pointer, or null
+  constructor(host, { clicked, keyed, titled, pointed }) {
+    Object.assign(this, { host, clicked, pointed });
     const opens = { type: "button", title: "Open this head in the picture of the model", onclick: titled };
     this.name = titled ? element("button", { ...opens, className: "map-name" }) : element("b", { className: "map-name" });
     this.about = element("span", { className: "map-about" });
@@ -64,7 +64,7 @@ export class MapView {
   }
 
   // picture: {tables, scale, blocked, legend, name, about, foot, details, rows, columns, rowTitle, columnTitle, marks, layers,
-  // heads, says, step, alternative, data, fileName}; tables, scale, blocked: as in `paint`; name, about: the title; foot: the
+  // heads, says, step, alternative, data, fileName, ratio}; tables, scale, blocked: as in `paint`; name, about: the title; foot: the
   // line below; details: lines of a box, also written below a saved picture; rows, columns, rowTitle, columnTitle: labels of
   // the only table and of its axes; layers, heads: names of the columns and rows of tables; says(table, row, column): a cell
   // in words
@@ -126,7 +126,7 @@ export class MapView {
     const { rows = [], columns = [], layers, heads, tables, marks } = picture;
     const { rowTitle, columnTitle } = least ? {} : picture; // in fullscreen, the map has the room of the names of its axes
     const [wide, high] = [Math.max(...tables.map((one) => one.column + one.wide)), Math.max(...tables.map((one) => one.row + one.high))];
-    const known = [width, height, least, devicePixelRatio, picture.rows, picture.columns, JSON.stringify([layers, heads, rowTitle, columnTitle]), wide, high, Boolean(marks)];
+    const known = [width, height, least, devicePixelRatio, picture.rows, picture.columns, JSON.stringify([layers, heads, rowTitle, columnTitle, picture.ratio]), wide, high, Boolean(marks)];
     if (this.known?.every((one, i) => one === known[i])) return;
     this.known = known;
     this.drawLegend(this.drawnLegend);
@@ -151,7 +151,8 @@ export class MapView {
     }
     const most = [(width - room.left - room.right) / wide, (height - room.top - room.bottom) / high];
     if (Math.min(...most) <= 0) return;
-    const cell = [Math.min(most[0], RATIO * most[1]), Math.min(most[1], RATIO * most[0])];
+    const [low, ratio] = picture.ratio ? [picture.ratio, picture.ratio] : [1 / RATIO, RATIO]; // width of a cell per height
+    const cell = [Math.min(most[0], ratio * most[1]), Math.min(most[1], most[0] / low)];
     const left = room.left + (width - room.left - room.right - cell[0] * wide) / 2;
     const gap = Math.min(...cell) * devicePixelRatio >= 7 ? Math.round(devicePixelRatio) : 0;
     this.size = { cell, gap, left, top: room.top, wide, high, type, slanted, least, font, below: room.bottom, rowTitle, columnTitle };
@@ -223,6 +224,8 @@ export class MapView {
   point(event) {
     this.pointer = event && { clientX: event.clientX, clientY: event.clientY };
     const at = event && this.cellAt(event);
+    if (event?.type) this.pointed?.(at);
+    else if (!event) this.pointed?.(null);
     const html = at ? this.picture.says(...at) : "";
     this.bubble.hidden = !html;
     if (!html) return;

@@ -24,6 +24,8 @@ function ramp(scale) {
 
 const MARK = pixel([28, 24, 48]);
 const CORNER = 14; // side of the mark in a corner of a table on a screen of usual density
+const SHARP = 64; // pixels of a picture that is drawn with sharp edges, as those of toy tasks are
+const DARKEST = 0.9; // how dark a picture is where a value is 0
 const LARGEST = 14; // most pixels of a mark on a screen of usual density
 const SMALLEST = 5; // fewest pixels of a cell that has a mark
 // Whether a pixel, (x, y) from the centre of a mark from -1 to 1, belongs to it; by code of a blocked cell: a slash, a
@@ -40,6 +42,20 @@ function drawMark(pixels, stride, code, left, top, wide, high) {
     for (let j = 0; j < size; j += 1) {
       const at = [j, i].map((place) => (2 * place + 1) / size - 1);
       if (MARKS[code](...at, 2 / size + 0.06)) pixels[(y + i) * stride + x + j] = MARK;
+    }
+  }
+}
+
+// A picture that is darker where the values of its cells are low.
+function drawImage(context, image, { down, across, rows, columns, value, xs, ys }) {
+  const [left, top] = [xs[across], ys[down]];
+  context.imageSmoothingEnabled = image.width > SHARP;
+  context.drawImage(image, left, top, xs[across + columns] - left, ys[down + rows] - top);
+  for (let row = 0; row < rows; row += 1) {
+    for (let column = 0; column < columns; column += 1) {
+      const [x, y] = [xs[across + column], ys[down + row]];
+      context.fillStyle = `rgb(13 8 30 / ${DARKEST * (1 - value(row, column))})`;
+      context.fillRect(x, y, xs[across + column + 1] - x, ys[down + row + 1] - y);
     }
   }
 }
@@ -66,10 +82,11 @@ function drawStripes(context, [x, y, wide, high]) {
 
 const edges = (n, size) => Int32Array.from({ length: n + 1 }, (_, i) => Math.round(i * size));
 
-// Paint tables side by side. tables: {row, column, high, wide, value, code, off, frames, corner}: the place and the size in
+// Paint tables side by side. tables: {row, column, high, wide, value, code, off, frames, corner, image}: the place and the size in
 // cells; value(row, column): 0 to 1, undefined for no cell; code(row, column): why a cell is blocked, 0 if it is not;
 // off: whether it has no effect; frames: [row, column, high, wide, color, width] in cells and pixels; corner: the
-// colours of a mark in its upper right corner and of its edge. cell: the pixels
+// colours of a mark in its upper right corner and of its edge; image: a canvas that is drawn instead of colours, as bright as its cells'
+// values. cell: the pixels
 // across and down of a cell; gap: the pixels between two cells.
 export function paint(canvas, tables, cell, { scale, blocked = {}, gap = 0 }) {
   const [wide, high] = [Math.max(...tables.map((one) => one.column + one.wide)), Math.max(...tables.map((one) => one.row + one.high))];
@@ -82,7 +99,8 @@ export function paint(canvas, tables, cell, { scale, blocked = {}, gap = 0 }) {
   if (tables.length > 1) pixels.fill(0);
   const colors = ramp(scale);
   const why = Object.fromEntries(Object.entries(blocked).map(([code, [color]]) => [code, pixel(channels(color))]));
-  for (const { row: down, column: across, high: rows, wide: columns, value, code } of tables) {
+  for (const { row: down, column: across, high: rows, wide: columns, value, code, image } of tables) {
+    if (image) continue;
     for (let row = 0; row < rows; row += 1) {
       const [top, bottom] = [ys[down + row], ys[down + row + 1] - gap];
       const marks = [];
@@ -102,7 +120,8 @@ export function paint(canvas, tables, cell, { scale, blocked = {}, gap = 0 }) {
     }
   }
   context.putImageData(canvas.image, 0, 0);
-  for (const { row: down, column: across, high: rows, wide: columns, off, frames = [], corner } of tables) {
+  for (const { row: down, column: across, high: rows, wide: columns, off, frames = [], corner, value, image } of tables) {
+    if (image) drawImage(context, image, { down, across, rows, columns, value, xs, ys });
     if (off) drawStripes(context, [xs[across], ys[down], xs[across + columns] - xs[across] - gap, ys[down + rows] - ys[down] - gap]);
     for (const [row, column, n, m, color, thick] of frames) {
       context.strokeStyle = color;

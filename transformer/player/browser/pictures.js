@@ -2,6 +2,7 @@
 
 import { upTo } from "./chunks.js";
 import { counted } from "./control.js";
+import { FOOT_OF_PATCHES, patchTable, ratioOf, saysOfPatch, toldOf } from "./patches.js";
 
 export const FUTURE = 1; // code of a cell that the causal mask blocks, as in transformer/axes.py
 const MAX_WRONG_TOKEN_LETTERS = 7; // maximum letters of a wrong token beside its row
@@ -35,9 +36,29 @@ export function largeHead(index, kind, pinned, step) {
   return index.kinds[kind].sites.includes(site) && head < index.heads[site].length ? pinned : upTo(index.segments, step).large[kind];
 }
 
-// shown: data to draw, {index, maps, segment, step, kind, site, head}; hidden: a row that was not sent yet;
+// shown: data to draw, {index, maps, segment, step, kind, site, head}; hidden: a row that was not sent yet; patched, query:
+// the picture over which a query's row is drawn, and this query;
 // before: the cell of the last callout; run: the name of a run in a race; when: the moment, where it is not the step.
-export function largePicture({ index, maps, segment, step, kind, site, head, hidden }, { outline, fileName, run, when, before }) {
+export function largePicture(shown, how) {
+  const table = shown.patched ? patchTable({ ...shown, outline: shown.index.colors.outline }) : null;
+  return table ? overPicture(shown, table, how) : mapPicture(shown, how);
+}
+
+// The row of one query over the picture that its keys are patches of.
+function overPicture({ index, maps, segment, step, kind, site, head, patched, query }, table, { fileName }) {
+  const look = maps.look.kinds[kind], name = index.heads[site][head], told = toldOf(patched, look, query, table);
+  return {
+    tables: [table], scale: index.colors.weights, ratio: ratioOf(patched), name,
+    about: `<span class="role">${segment.roles[site][head]} · </span>${told}`,
+    details: [`“${maps.look.short}”`, `step ${counted(step)}`, ...(patched.pooled > 1 ? [`${patched.pooled} tokens a cell`] : [])],
+    foot: worthOf(segment.worth, site, head, step) + FOOT_OF_PATCHES,
+    says: (_, row, column) => saysOfPatch(patched, look, query, table, row, column),
+    step, alternative: `${name}, step ${counted(step)}: ${told}`, data: { site, head, query },
+    fileName: `${fileName}-${maps.chunk.word}-step${step}-${site}-head${head + 1}-query${query + 1}`,
+  };
+}
+
+function mapPicture({ index, maps, segment, step, kind, site, head, hidden }, { outline, fileName, run, when, before }) {
   const look = maps.look.kinds[kind], { colors } = index;
   const name = index.heads[site][head], role = segment.roles[site][head];
   const callout = calloutOf(maps.weights(site, head), look, { before, hidden });
@@ -115,9 +136,9 @@ export function neighbour([layer, head], key, layers, heads) {
 const MANY_LAYERS = 4, MANY_HEADS = 6; // more are named by their numbers alone
 
 // Heads with a clear role have a frame; the head that is shown large has a thicker one.
-export function stripPicture({ index, maps, segment, step, kind, site, head, hidden }, { fileName }) {
+export function stripPicture({ index, maps, segment, step, kind, site, head, hidden, patched, query }, { fileName }) {
   const look = maps.look.kinds[kind], { colors } = index, { sites } = index.kinds[kind];
-  const [, high, wide] = maps.chunk.sites[sites[0]];
+  const [high, wide] = patched?.grid ?? maps.chunk.sites[sites[0]].slice(1);
   const heads = Math.max(...sites.map((one) => maps.chunk.sites[one][0]));
   const numbers = Array.from({ length: heads }, (_, number) => number);
   const needed = new Set(segment.worth?.needed.map(([one, number]) => `${one}.${number}`));
@@ -125,17 +146,20 @@ export function stripPicture({ index, maps, segment, step, kind, site, head, hid
   const tables = numbers.flatMap((number) => sites.flatMap((one, layer) => {
     if (!has(one, number)) return [];
     const width = one === site && number === head ? 4 : segment.lit[one]?.[number] ? 2 : 0;
-    return tableOf(maps, one, number, look, {
-      row: number * (high + 1), column: layer * (wide + 1), hidden, corner: needed.has(`${one}.${number}`) ? colors.needed : null, frames: width ? [[0, 0, high, wide, colors.outline, width]] : [],
-    });
+    const place = {
+      row: number * (high + 1), column: layer * (wide + 1), corner: needed.has(`${one}.${number}`) ? colors.needed : null,
+      frames: width ? [[0, 0, high, wide, colors.outline, width]] : [],
+    };
+    return patched ? patchTable({ patched, maps, site: one, head: number, query, ...place }) : tableOf(maps, one, number, look, { ...place, hidden });
   }));
   return {
-    tables, scale: colors.weights, blocked: colors.blocked,
+    tables, scale: colors.weights, blocked: colors.blocked, ratio: patched && ratioOf(patched),
     layers: look.layers.map((name) => (sites.length > MANY_LAYERS ? name : `layer ${name}`)),
     heads: numbers.map((number) => (heads > MANY_HEADS ? `${number + 1}` : `head ${number + 1}`)),
     says: (at, row, column) => {
       const { site: one, head: number } = tables[at];
-      return `<b>${index.heads[one][number]}</b><br>${saysOf(look, colors, tables[at], row, column)}<br>${worthOf(segment.worth, one, number, step)}`;
+      const said = patched ? saysOfPatch(patched, look, query, tables[at], row, column) : saysOf(look, colors, tables[at], row, column);
+      return `<b>${index.heads[one][number]}</b><br>${said}<br>${worthOf(segment.worth, one, number, step)}`;
     },
     alternative: `All heads, a column a layer and a row a head; large: ${index.heads[site][head]}. `
       + "Arrow keys choose one, Enter lets it go.",

@@ -6,6 +6,7 @@ import { Drawing, failed } from "./drawing.js";
 import { drawOverview } from "./map.js";
 import { MapView } from "./maps.js";
 import { Model } from "./model.js";
+import { patchedOf, queryAt, queryOf } from "./patches.js";
 import { largeHead, largePicture, neighbour, stripPicture, strongestCell } from "./pictures.js";
 import { StepBox } from "./stepbox.js";
 import { GOES_ON, Texts } from "./texts.js";
@@ -20,6 +21,7 @@ export class Player {
     this.at = { word: null, kind: null, pinned: null, step: null, outline: false, follow: false, ...first };
     this.find = (selector) => root.querySelector(selector);
     this.map = this.find(".st-key-model_map");
+    Object.assign(this, { query: null, pointed: null, asTable: false }); // of maps over a picture: the chosen query, that under the pointer
     this.whole = !root.dataset.parts; // whether this class makes the maps and curves
     this.drawings = [];
     this.plotly = plotly;
@@ -55,8 +57,8 @@ export class Player {
       this.model.modes.hidden = !this.source.change;
     }
     if (this.whole) {
-      this.large = this.viewOf("live_map", { titled: titled && (() => this.openHead()), clicked: (_, ...cell) => this.cell?.(cell), keyed: (event) => this.enter(event) });
-      this.strip = this.viewOf("live_maps", { clicked: (table) => this.pin(table), keyed: (event) => this.walk(event) });
+      this.large = this.viewOf("live_map", { titled: titled && (() => this.openHead()), clicked: (_, ...cell) => this.clickCell(cell), keyed: (event) => this.enter(event), pointed: (at) => this.pointAt(at) });
+      this.strip = this.viewOf("live_maps", { clicked: (table) => this.pin(table), keyed: (event) => this.walk(event), pointed: (at) => this.pointAt(at) });
       const drawing = (...what) => this.drawingOf(...what);
       this.curves = drawing("live_curves", { clicked: (_trace, _point, { x }) => this.go(this.recorded(x)), usual: 260 });
       this.scores = drawing("alignment_mass", { usual: 300 });
@@ -82,6 +84,49 @@ export class Player {
     outline.checked = this.at.outline;
     outline.onchange = () => this.choose({ outline: outline.checked });
     document.addEventListener("keydown", (event) => this.key(event), this.listens);
+    const table = this.find(".st-key-as_table input"), query = this.find(".st-key-query select");
+    table.onchange = () => { this.asTable = table.checked; this.draw(true); };
+    query.onchange = () => { this.query = Number(query.value); this.draw(true); };
+  }
+
+  // The picture over which maps are drawn, unless they are shown as tables.
+  get patched() {
+    return this.asTable ? undefined : patchedOf(this.index, this.at.word, this.at.kind);
+  }
+
+  // Draw the row of the patch under the pointer: at, [table, row, column], or null.
+  pointAt(at) {
+    const { patched } = this;
+    if (!patched) return;
+    const query = at ? queryAt(patched, at[1], at[2]) : null;
+    if (query === this.pointed) return;
+    this.pointed = query;
+    this.draw(true);
+  }
+
+  // Keep the row of a patch that is clicked, or let it go; elsewhere open the cell.
+  clickCell(cell) {
+    const { patched } = this;
+    if (!patched) return this.cell?.(cell);
+    const query = queryAt(patched, ...cell);
+    this.query = query === this.query ? null : query;
+    this.draw(true);
+  }
+
+  // Offer the queries of maps over a picture. Returns the query whose row is drawn.
+  offerQueries(maps, site) {
+    const { patched, index, at } = this, query = this.find(".st-key-query"), select = query.firstElementChild;
+    this.find(".st-key-as_table").hidden = !patchedOf(index, at.word, at.kind);
+    query.hidden = !patched;
+    if (!patched) return null;
+    const { rows } = maps.look.kinds[at.kind], shown = queryOf(patched, maps, site, this.pointed ?? this.query);
+    const written = rows.join("\n");
+    if (select.written !== written) {
+      select.written = written;
+      select.innerHTML = rows.map((row, i) => `<option value="${i}">${row}</option>`).join("");
+    }
+    select.value = shown;
+    return shown;
   }
 
   // The name of a step on the step control.
@@ -340,11 +385,12 @@ export class Player {
     const { fileName } = this;
     const [site, head] = this.head();
     const segment = this.segment(step);
-    const looks = [maps, segment, kind, outline, site, head];
+    const { patched } = this, query = this.offerQueries(maps, site);
+    const looks = [maps, segment, kind, outline, site, head, patched, query];
     if (looks.some((one, i) => one !== this.looks?.[i])) {
       this.looks = null;
       const { hidden } = this;
-      const shown = { index: this.index, maps, segment, step, kind, site, head, hidden: hidden?.kind === kind && hidden.word === word ? hidden.row : undefined };
+      const shown = { index: this.index, maps, segment, step, kind, site, head, patched, query, hidden: hidden?.kind === kind && hidden.word === word ? hidden.row : undefined };
       this.large.show(largePicture(shown, { outline, fileName, before: this.large.picture?.callout }));
       if (!this.begun) await new Promise(requestAnimationFrame); // paint the first map before the others are drawn
       if (this.chosen) return; // a newer choice is drawn first

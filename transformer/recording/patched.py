@@ -1,0 +1,67 @@
+"""The picture that the tokens of an axis are patches of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+LARGEST_SIDE = 160
+"""Maximum pixels of a side of a picture as it is recorded."""
+MOST_PATCHES = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class Patched:
+    """A picture, and how the tokens of an axis cover it: some before its patches, the patches row by row."""
+
+    width: int
+    height: int
+    pixels: bytes
+    """Red, green and blue of each pixel, row by row."""
+    grid: tuple[int, int]
+    """Rows and columns of patches."""
+    before: int = 0
+    """Tokens before the patches, such as [CLS]."""
+    after: int = 0
+    """Tokens after them."""
+
+    def __post_init__(self) -> None:
+        """Check the numbers, since a file can hold anything. Raises ValueError."""
+        sides = 0 < self.width <= LARGEST_SIDE and 0 < self.height <= LARGEST_SIDE
+        rows, columns = self.grid
+        counted = (
+            rows > 0 and columns > 0 and rows * columns <= MOST_PATCHES and self.before >= 0 <= self.after
+        )
+        if not sides or not counted or len(self.pixels) != 3 * self.width * self.height:
+            raise ValueError("it is no picture of patches")
+
+    def array(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        """(H, W, 3) red, green and blue."""
+        return np.frombuffer(self.pixels, dtype=np.uint8).reshape(self.height, self.width, 3)
+
+    def shares(self, weights: np.ndarray[Any, Any], pooled: int) -> np.ndarray[Any, Any]:
+        """(rows, columns) weights of the patches, from (K,) of cells, whose tokens share them evenly."""
+        rows, columns = self.grid
+        cells = (self.before + np.arange(rows * columns)) // pooled
+        tokens = np.minimum(pooled, self.n_tokens - cells * pooled)
+        found: np.ndarray[Any, Any] = (np.nan_to_num(weights)[cells] / tokens).reshape(rows, columns)
+        return found
+
+    def usual_query(self, pooled: int, *, asks: bool) -> int:
+        """The row that is drawn unless another is chosen: of the first token, or of the patch in the middle.
+
+        Args:
+            asks: whether queries are these patches too.
+        """
+        rows, columns = self.grid
+        return (rows // 2 * columns + columns // 2) // pooled if asks and not self.before else 0
+
+    @property
+    def n_tokens(self) -> int:
+        return self.before + self.grid[0] * self.grid[1] + self.after
+
+
+Pictures = dict[str, dict[str, Patched]]
+"""Word to the name of an axis to its picture."""
