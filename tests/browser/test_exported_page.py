@@ -459,7 +459,8 @@ def test_a_race_by_seconds_shows_each_run_at_its_last_step_within_the_time(view,
 
 PIXELS = """() => {
   const canvas = document.querySelector(".st-key-live_map canvas");
-  const context = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", { willReadFrequently: true });
+  const copy = new OffscreenCanvas(canvas.width, canvas.height);
+  const context = copy.getContext("2d", { willReadFrequently: true });
   context.drawImage(canvas, 0, 0);
   const [high, wide] = [canvas.height / 2, canvas.width / 3];
   const pixel = (x, y) => [...context.getImageData(x, y, 1, 1).data.slice(0, 3)];
@@ -536,3 +537,26 @@ def test_what_a_head_is_worth_is_written_marked_and_drawn(offline, tmp_path):
     offline.step_by(*["ArrowLeft"] * 6)
     at_maps(offline, 2)
     assert "Without" not in offline.text(foot)  # it was not measured yet
+
+
+FRAMED = """(() => {
+  const figure = document.querySelector(".st-key-live_maps .live-figure");
+  const canvas = figure.querySelector("canvas");
+  const copy = new OffscreenCanvas(canvas.width, canvas.height);
+  const context = copy.getContext("2d", { willReadFrequently: true });
+  context.drawImage(canvas, 0, 0);
+  const { tables } = figure.picture, last = tables.at(-1);
+  const [x, y] = [canvas.width / (last.column + last.wide), canvas.height / (last.row + last.high)];
+  const pixel = ({ row, column }) => context.getImageData(column * x + 3, row * y + 3, 1, 1).data.join();
+  const framed = tables.filter((one) => pixel(one) === "255,79,163,255");
+  return framed.map(({ site, head }) => [site, head]);
+})()"""
+"""The small maps whose frame is thick: 3 pixels within a map."""
+
+
+def test_the_thick_frame_moves_with_the_head_and_leaves_its_map_as_it_was(reader):
+    before = reader.numbers("live_maps", 3)
+    for head in (2, 0, 1):
+        reader.tile(1, head)
+        reader.until(lambda head=head: reader.page.evaluate(FRAMED) == [[SITE, head]], what=f"head {head}")
+    np.testing.assert_array_equal(reader.numbers("live_maps", 3), before)

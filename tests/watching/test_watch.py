@@ -552,6 +552,47 @@ def test_scores_and_the_clearest_head_are_logged_to_wandb(watched, monkeypatch):
     assert logged[-1]["attention/clearest head"].caption == f"{site}, head 1, step 1"
 
 
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_part_of_a_pooled_map_is_recorded_in_full_and_the_rest_is_elsewhere(watched, causal):
+    torch.manual_seed(3)
+    layer = nn.TransformerEncoderLayer(12, 3, 16, batch_first=True)
+    encoder = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
+    mask = nn.Transformer.generate_square_subsequent_mask(150) if causal else None
+    lines = torch.randn(2, 150, 12)
+    tokens = [f"t{i}" for i in range(150)]
+    watch = watched(
+        encoder,
+        {"lines": {"src": lines, "mask": mask}},
+        tokens={"lines": tokens},
+        part={"lines": (slice(40, 45), slice(30, 42))},
+    )
+    view = recorded(watch)
+    site = "layers.0.self_attn"
+    expected = attention_of(encoder, {"src": lines, "mask": mask})[site]
+    assert list(view.frame.axes) == [site, f"{site} part"]
+    for example in range(2):
+        found = view.frame.map(example, f"{site} part")
+        truth = expected[example, :, 40:45, 30:42]
+        np.testing.assert_allclose(np.nan_to_num(found[..., :-1]), truth, atol=QUANTIZATION_TOLERANCE)
+        np.testing.assert_allclose(np.nansum(found, -1), 1, atol=1e-3)
+        blocked = np.triu(np.ones((150, 150), dtype=bool), 1)[40:45, 30:42] & causal
+        assert (np.isnan(found[..., :-1]) == blocked).all()
+    axes = view.frame.axes[f"{site} part"]
+    word = view.frame.words[0]
+    assert word.tokens(axes.query) == tuple(tokens[40:45])
+    assert word.tokens(axes.key) == (*tokens[30:42], "elsewhere")
+    scores = view.frame.head_scores
+    assert all(np.array_equal(scores[site][name], of) for name, of in scores[f"{site} part"].items())
+    assert view.frame.clearest[0] == site
+
+
+@pytest.mark.parametrize("part", [(slice(0, 9, 2), slice(0, 4)), slice(3), 7])
+def test_a_part_that_is_no_pair_of_slices_is_said_and_left_out(toy, watched, part):
+    watch = watched(toy, {"line": EXAMPLE}, part={"line": part})
+    assert len(recorded(watch).frame.axes) == 2
+    assert "is no pair of slices, such as" in said(watched)
+
+
 # What heads are worth.
 
 

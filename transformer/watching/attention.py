@@ -27,8 +27,14 @@ from transformer.watching.operations import Call, Observing
 Array = np.ndarray[Any, np.dtype[np.float32]]
 Weights = dict[str, Array]
 Function = Callable[[nn.Module, Any], Mapping[str, Tensor]]
+Part = tuple[slice, slice]
+"""Queries and keys."""
 _T = TypeVar("_T")
 
+PART = " part"
+"""Ends the name of a part of an attention."""
+MOST_OF_PART = 128
+"""Maximum number of queries and of keys of a part."""
 MOST_WINDOWS = 4
 """Windows of an example that are shown."""
 _ROUNDING = 1e-2
@@ -58,6 +64,8 @@ class Seen(NamedTuple):
     """Queries in a row and keys in a column; a cell is the mean over its rows of the sum over its columns."""
     heads: tuple[Head, ...] = ()
     """Where each head is computed; empty where a function of the user's gave the weights."""
+    part: tuple[range, range] | None = None
+    """The queries and the keys of a part of a map; the last column is then what goes elsewhere."""
 
 
 def attention_of(
@@ -109,6 +117,7 @@ class Observer:
         most: int | None = None,
     ) -> None:
         self.most = most
+        self._part: Part | None = None
         self._modules: dict[str, nn.Module] = {}
         self._devices: list[int] = []
         self.model, self._attention, self._sites = unwrapped(model), attention, sites
@@ -120,8 +129,12 @@ class Observer:
         self.left: dict[str, str] = {}
         """Name of an attention that is left out to the reason, in a sentence."""
 
-    def look(self, inputs: Any) -> dict[str, Seen]:
+    def look(self, inputs: Any, part: Part | None = None) -> dict[str, Seen]:
         """The attentions of the model for these inputs, in the order of their calls.
+
+        Args:
+            part: of pooled maps, queries and keys whose weights are given in full as well, under the name of
+                the attention and " part".
 
         Raises:
             InputError: there is none, or the model gives another output while it is observed.
@@ -132,6 +145,7 @@ class Observer:
             raise InputError(f"{name} has lazy parameters: it is looked at when they are initialised.")
         self._devices = sorted({one.device.index or 0 for one in parameters if one.device.type == "cuda"})
         with _LOCK:
+            self._part = part
             return self._looked(inputs)
 
     def _looked(self, inputs: Any) -> dict[str, Seen]:
@@ -334,6 +348,8 @@ class Observer:
             return None
         n_queries, n_keys = layout.whole
         pooled = _block(n_queries, self.most), _block(n_keys, self.most)
+        ranges = None if self._part is None or pooled == (1, 1) else _ranges(self._part, layout.whole)
+        inner, whole_blocked = None, None
         blocked = None if call.blocked is None else _array(_unrepeated(layout.arranged(call.blocked)))
         if pooled == (1, 1):
             weights = _array(layout.arranged(call.all_weights()).float())
@@ -342,8 +358,8 @@ class Observer:
             if blocked is not None:
                 none = none | blocked.all(-1)
         else:
-            rows = None if blocked is None else blocked.all(-1)
-            weights, none = _pooled(call, layout, pooled, rows)
+            rows, whole_blocked = None if blocked is None else blocked.all(-1), blocked
+            weights, none, inner = _pooled(call, layout, pooled, rows, ranges)
             sums = weights.sum(-1)
             if blocked is not None:
                 blocked = _blocks(_blocks(blocked, -1, pooled[1], True).all(-1), -2, pooled[0], True).all(-1)
@@ -364,7 +380,18 @@ class Observer:
         hidden = none[..., None] if blocked is None else none[..., None] | blocked
         weights = np.where(hidden, np.float32(np.nan), weights.clip(0, 1))
         seen = Seen(weights, rest, layout.relative, layout.whole, pooled)
-        return _Taken(call.site, call.place, layout, seen)
+        part = None
+        if ranges is not None and inner is not None:
+            if whole_blocked is not None:
+                hidden = whole_blocked[
+                    ..., ranges[0].start : ranges[0].stop, ranges[1].start : ranges[1].stop
+                ]
+                inner = np.where(hidden, np.float32(np.nan), inner)
+            elsewhere = (1 - np.nansum(inner, -1, keepdims=True)).clip(0, 1)
+            none = np.isnan(inner).all(-1, keepdims=True)
+            inner = np.concatenate([inner, np.where(none, np.float32(np.nan), elsewhere)], -1)
+            part = Seen(inner, True, layout.relative, layout.whole, part=ranges)
+        return _Taken(call.site, call.place, layout, seen, part)
 
     def _assembled(self, taken: Sequence[_Taken | None]) -> dict[str, Seen]:
         """The attentions by name: calls with one query are rows of one map, modules of one head its heads."""
@@ -400,7 +427,7 @@ class Observer:
                 together = np.concatenate([of_site[site][0].seen.weights for site in sites], 2)
                 one = of_site[sites[0]][0]
                 members = tuple(head for site in sites for head in of_site[site][0].seen.heads)
-                whole = one._replace(seen=one.seen._replace(weights=together, heads=members))
+                whole = one._replace(seen=one.seen._replace(weights=together, heads=members), part=None)
                 of_site = {
                     parent + suffix if site == sites[0] else site: [whole] if site == sites[0] else series
                     for site, series in of_site.items()
@@ -414,6 +441,9 @@ class Observer:
                 for window in range(min(weights.shape[1], MOST_WINDOWS)):
                     place = f" window {window + 1}" if weights.shape[1] > 1 else ""
                     found[name + place] = one.seen._replace(weights=weights[:, window])
+                    if one.part is not None:
+                        inner = one.part.weights[:, window]
+                        found[name + place + PART] = one.part._replace(weights=inner)
         return found
 
     def _head_of(self, site: str) -> tuple[str, int, str] | None:
@@ -433,12 +463,15 @@ class _Taken(NamedTuple):
     layout: Layout
     seen: Seen
     """With an axis of windows after that of examples."""
+    part: Seen | None = None
+    """A part in full, with the same axes."""
 
     def of_heads(self, number: int | None) -> _Taken:
         """This call, which has this number among those of its site, with its heads."""
         heads = range(self.seen.weights.shape[2])
         every = tuple(Head(self.site, number, head, self.layout) for head in heads)
-        return self._replace(seen=self.seen._replace(heads=every))
+        part = None if self.part is None else self.part._replace(heads=every)
+        return self._replace(seen=self.seen._replace(heads=every), part=part)
 
 
 def _block(n: int, most: int | None) -> int:
@@ -456,8 +489,12 @@ def _blocks(array: Any, axis: int, size: int, filler: float = 0.0) -> Any:
 
 
 def _pooled(
-    call: Call, layout: Layout, sizes: tuple[int, int], blocked: np.ndarray[Any, Any] | None
-) -> tuple[Array, np.ndarray[Any, Any]]:
+    call: Call,
+    layout: Layout,
+    sizes: tuple[int, int],
+    blocked: np.ndarray[Any, Any] | None,
+    ranges: tuple[range, range] | None,
+) -> tuple[Array, np.ndarray[Any, Any], Array | None]:
     """The weights of blocks of queries and keys: mean over rows with an allowed key, sum over columns.
 
     One head at a time: its weights stay in the cache of the processor.
@@ -465,14 +502,16 @@ def _pooled(
     Args:
         sizes: queries and keys in a block.
         blocked: (B, windows, H, Q) or broadcast to it: rows without an allowed key.
+        ranges: queries and keys whose weights are returned as they are.
 
     Returns:
-        (B, windows, H, blocks of Q, blocks of K), and blocks of rows (without the last axis) without a key.
+        (B, windows, H, blocks of Q, blocks of K); blocks of rows (without the last axis) without a key; and
+        (B, windows, H, queries, keys) of the ranges.
     """
     rows, columns = sizes
     lead = *layout.sizes, layout.whole[-2]
     blocked = None if blocked is None else np.broadcast_to(blocked, lead).reshape(-1, lead[-1])
-    found, missing = [], []
+    found, missing, inner = [], [], []
     for i, weights in enumerate(call.maps(layout)):
         sums = weights.sum(-1, dtype=torch.float32)
         none = sums.isnan() | (sums == 0)
@@ -480,6 +519,9 @@ def _pooled(
             none |= torch.tensor(blocked[i], device=none.device)
         if none.any():
             weights = weights.masked_fill(none[:, None], 0)
+        if ranges is not None:
+            some = weights[ranges[0].start : ranges[0].stop, ranges[1].start : ranges[1].stop].float()
+            inner.append(some.masked_fill(none[ranges[0].start : ranges[0].stop, None], math.nan))
         short = -weights.shape[0] % rows, -weights.shape[1] % columns
         if any(short):
             weights = functional.pad(weights, (0, short[1], 0, short[0]))
@@ -489,9 +531,15 @@ def _pooled(
         found.append(whole.unflatten(1, (-1, columns)).sum(-1) / counted.clamp_min(1)[:, None])
         missing.append(counted == 0)
     shape = lead[:3]
-    return _array(torch.stack(found)).reshape(*shape, *found[0].shape), _array(torch.stack(missing)).reshape(
-        *shape, -1
-    )
+    pooled = _array(torch.stack(found)).reshape(*shape, *found[0].shape)
+    rest = _array(torch.stack(missing)).reshape(*shape, -1)
+    return pooled, rest, _array(torch.stack(inner)).reshape(*shape, *inner[0].shape) if inner else None
+
+
+def _ranges(part: Part, whole: tuple[int, int]) -> tuple[range, range] | None:
+    """The queries and the keys of a part; None where it has none."""
+    rows, columns = (range(*one.indices(n))[:MOST_OF_PART] for one, n in zip(part, whole, strict=True))
+    return (rows, columns) if rows and columns else None
 
 
 def _array(tensor: Tensor) -> Any:
@@ -519,7 +567,7 @@ def _joined(series: Sequence[_Taken]) -> _Taken:
         rows.append(np.concatenate([row, last], -1) if rest else row)
     size = len(calls), max(one.size[1] for one in calls)
     whole = calls[0]._replace(weights=np.concatenate(rows, 3), rest=rest, size=size)
-    return series[0]._replace(seen=whole)
+    return series[0]._replace(seen=whole, part=None)
 
 
 def unwrapped(model: nn.Module) -> nn.Module:

@@ -14,11 +14,11 @@ from transformer.errors import InputError
 from transformer.insight.names import layer_number
 from transformer.recording.frame import Array, Word
 from transformer.recording.patched import Patched, Pictures
-from transformer.watching.attention import Seen
+from transformer.watching.attention import PART, Seen
 from transformer.watching.patches import Patches
 
-REST = "no token"
-"""Label of the column for attention that goes to no position, such as a sink."""
+REST, ELSEWHERE = "no token", "elsewhere"
+"""Labels of a last column: attention that goes to no position, such as a sink, or to none of the part."""
 FOLD = 6
 """Layers that are shown side by side; more of one kind are folded into groups."""
 _ODD = re.compile(r"[<>&\"'\x00-\x1f]")
@@ -49,7 +49,9 @@ def labels_of(text: str, maps: Mapping[str, Array], tokens: GivenTokens, kinds: 
         InputError: a pattern matches no attention, or its number of tokens differs from the axis length.
     """
     patterns = tokens if isinstance(tokens, Mapping) else {"*": tokens}
-    names = {site: site.partition("#")[0] for site in maps}  # a module that is called again keeps its tokens
+    names = {
+        site: site.partition("#")[0].removesuffix(PART) for site in maps
+    }  # a module that is called again keeps its tokens
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in names.values()):
             known = ", ".join(maps)
@@ -71,9 +73,13 @@ def labels_of(text: str, maps: Mapping[str, Array], tokens: GivenTokens, kinds: 
             shown = tuple(map(str, these)) if len(these) == n else tuple(str(i + 1) for i in range(n))
             if kind.relative and place == 1:
                 shown = tuple(f"{i - (n - 1) // 2:+d}" for i in range(n))
-            picture = these.picture if isinstance(these, Patches) and len(these) == n else None
+            covered = len(these) == n and kind.part is None
+            picture = these.picture if covered and isinstance(these, Patches) else None
+            if kind.part is not None:
+                shown = shown[kind.part[place].start : kind.part[place].stop]
             axes.append(_Axis.of(shown, len(these) == n, kind.pooled[place])._replace(picture=picture))
-        columns = axes[1]._replace(labels=axes[1].labels + (REST,)) if kind.rest else axes[1]
+        end = ELSEWHERE if kind.part else REST
+        columns = axes[1]._replace(labels=axes[1].labels + (end,)) if kind.rest else axes[1]
         found[site] = axes[0], columns
     plain = () if isinstance(tokens, Mapping) else tokens if _is_pair(tokens) else (tokens,)
     for these in plain:

@@ -51,7 +51,7 @@ from transformer.storage.archive import Archive
 from transformer.storage.file import Taken, path_of
 from transformer.storage.tokens import new_token
 from transformer.watching.ablation import Head, Measure
-from transformer.watching.attention import Function, Observer, Seen
+from transformer.watching.attention import PART, Function, Observer, Part, Seen
 from transformer.watching.sites import (
     GivenTokens,
     grouped,
@@ -114,6 +114,8 @@ class Watch:
             with values. It is called with the model and an input, and returns a mapping from names to weights
             of shape (B, H, Q, K).
         sites: patterns of the names of the attentions to record.
+        part: maps the name of an input to a pair of slices, of queries and keys, whose weights are recorded
+            in full beside maps that are pooled.
         measure: called with the model, returns a number, such as its loss on a fixed batch. It is called
             again with each head switched off, as often as the share allows, and for the last step.
         share: the largest share of the time that watching may take. Steps are recorded as often as this
@@ -131,6 +133,7 @@ class Watch:
         tokens: Mapping[str, GivenTokens] | None = None,
         attention: Function | None = None,
         sites: str | Sequence[str] = ("*",),
+        part: Mapping[str, Part] | None = None,
         measure: Measure | None = None,
         share: float = 0.03,
         resume: bool = False,
@@ -148,6 +151,7 @@ class Watch:
         self._inputs = inputs
         self._kinds: dict[str, dict[str, Seen]] = {}  # word to site to what its columns are
         self._share, self._tokens, self._out = share, tokens or {}, Path(out)
+        self._part = part or {}
         # Word to the name of its input, and its index in the batch.
         self._batches: dict[str, tuple[str, int | None]] = {}
         self._words: dict[str, Word] = {}
@@ -323,7 +327,7 @@ class Watch:
         maps: dict[str, dict[str, Array]] = {}
         self._kinds = {}
         for name, inputs in self._inputs.items():
-            found = self._observer.look(_moved(inputs, device))
+            found = self._observer.look(_moved(inputs, device), self._part_of(name))
             n = len(next(iter(found.values())).weights)
             for site, seen in found.items():
                 for i, of in enumerate(seen.weights if len(seen.weights) == n else ()):
@@ -342,6 +346,16 @@ class Watch:
             self._say(InputError(f"{len(maps)} examples were given; the first {MAX_WORDS} are recorded."))
         return self._fitting(dict(list(maps.items())[:MAX_WORDS]))
 
+    def _part_of(self, name: str) -> Part | None:
+        given = self._part.get(name)
+        pair = isinstance(given, tuple) and len(given) == 2 and all(isinstance(one, slice) for one in given)
+        if given is not None and (not pair or any(one.step not in (None, 1) for one in given)):
+            self._say(
+                InputError(f"part: {given!r} is no pair of slices, such as (slice(0, 64), slice(0, 64)).")
+            )
+            return None
+        return given
+
     def _fitting(self, maps: Named) -> Named:
         """Leave out attentions that cannot be shown with the others, and warn of them. Raises InputError."""
         left, total = {}, 0
@@ -355,6 +369,8 @@ class Watch:
                 left[site] = f"it has {heads} heads, and at most {MOST_HEADS} can be shown"
             elif self._axes and not self._has_shape(site, maps):
                 left[site] = f"its shape is now {shapes[0]}; give Watch inputs of a fixed size"
+            elif site.removesuffix(PART) in left:
+                left[site] = "the whole of it is left out"
             elif total + size > MOST_BYTES:
                 left[site] = f"a step would take more than {MOST_BYTES // 2**20} MB; name fewer in `sites`"
             else:
@@ -628,7 +644,11 @@ class Watch:
             scores = {
                 site: pattern_scores([self._counted(text, site, of[site]) for text, of in open_maps.items()])
                 for site in self._axes
+                if not site.endswith(PART)
             }
+            scores = {
+                site: scores[site.removesuffix(PART)] for site in self._axes
+            }  # a part has those of the whole
             focus = {site: of[FOCUS] for site, of in scores.items()}
             self._clearest, _ = clearest_head(focus, self._clearest)
             self._measured.append(Measurement(step=step, head_scores=scores, clearest=self._clearest))

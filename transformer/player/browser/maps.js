@@ -64,8 +64,8 @@ export class MapView {
   }
 
   // picture: {tables, scale, blocked, legend, name, about, foot, details, rows, columns, rowTitle, columnTitle, marks, layers,
-  // heads, says, step, alternative, data, fileName, ratio}; tables, scale, blocked: as in `paint`; name, about: the title; foot: the
-  // line below; details: lines of a box, also written below a saved picture; rows, columns, rowTitle, columnTitle: labels of
+  // heads, says, step, alternative, data, fileName, ratio, content}; tables, scale, blocked, content: as in `paint`; name,
+  // about: the title; ratio: of width and height of a cell, if it is fixed; foot: the line below; details: lines of a box, also written below a saved picture; rows, columns, rowTitle, columnTitle: labels of
   // the only table and of its axes; layers, heads: names of the columns and rows of tables; says(table, row, column): a cell
   // in words
   show(picture) {
@@ -93,7 +93,7 @@ export class MapView {
     this.measure();
     if (!this.size) return; // the picture has no room
     const { cell, gap } = this.size;
-    paint(this.canvas, picture.tables, cell.map((side) => side * devicePixelRatio), { scale: picture.scale, blocked: picture.blocked, gap });
+    paint(this.canvas, picture.tables, cell.map((side) => side * devicePixelRatio), { scale: picture.scale, blocked: picture.blocked, content: picture.content, gap });
     this.writeMarks();
     if (this.pointer) this.point(this.pointer);
   }

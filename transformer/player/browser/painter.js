@@ -82,24 +82,26 @@ function drawStripes(context, [x, y, wide, high]) {
 
 const edges = (n, size) => Int32Array.from({ length: n + 1 }, (_, i) => Math.round(i * size));
 
-// Paint tables side by side. tables: {row, column, high, wide, value, code, off, frames, corner, image}: the place and the size in
-// cells; value(row, column): 0 to 1, undefined for no cell; code(row, column): why a cell is blocked, 0 if it is not;
-// off: whether it has no effect; frames: [row, column, high, wide, color, width] in cells and pixels; corner: the
-// colours of a mark in its upper right corner and of its edge; image: a canvas that is drawn instead of colours, as bright as its cells'
-// values. cell: the pixels
-// across and down of a cell; gap: the pixels between two cells.
-export function paint(canvas, tables, cell, { scale, blocked = {}, gap = 0 }) {
+// Paint tables side by side. tables: {row, column, high, wide, value, code, off, frames, corner, image}: the place and the
+// size in cells; value(row, column): 0 to 1, undefined for no cell; code(row, column): why a cell is blocked, 0 if it is
+// not; off: whether it has no effect; frames: [row, column, high, wide, color, width] in cells and pixels; corner: the
+// colours of a mark in its upper right corner and of its edge; image: a canvas that is drawn instead of colours, as bright
+// as its cells' values. cell: the pixels across and down of a cell; gap: the pixels between two cells; content: what the
+// cells depend on: while it is the same, only what lies over them is drawn anew.
+export function paint(canvas, tables, cell, { scale, blocked = {}, gap = 0, content }) {
   const [wide, high] = [Math.max(...tables.map((one) => one.column + one.wide)), Math.max(...tables.map((one) => one.row + one.high))];
   const [xs, ys] = [edges(wide, cell[0]), edges(high, cell[1])];
   const [width, height] = [xs.at(-1), ys.at(-1)];
   if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height, image: null });
+  const painted = canvas.image && content && [...content, gap].every((one, i) => one === canvas.content?.[i]);
+  canvas.content = content && [...content, gap];
   const context = canvas.getContext("2d");
   canvas.image ??= context.createImageData(width, height);
   const pixels = new Uint32Array(canvas.image.data.buffer);
-  if (tables.length > 1) pixels.fill(0);
+  if (tables.length > 1 && !painted) pixels.fill(0);
   const colors = ramp(scale);
   const why = Object.fromEntries(Object.entries(blocked).map(([code, [color]]) => [code, pixel(channels(color))]));
-  for (const { row: down, column: across, high: rows, wide: columns, value, code, image } of tables) {
+  for (const { row: down, column: across, high: rows, wide: columns, value, code, image } of painted ? [] : tables) {
     if (image) continue;
     for (let row = 0; row < rows; row += 1) {
       const [top, bottom] = [ys[down + row], ys[down + row + 1] - gap];

@@ -153,7 +153,7 @@ export function stripPicture({ index, maps, segment, step, kind, site, head, hid
     return patched ? patchTable({ patched, maps, site: one, head: number, query, ...place }) : tableOf(maps, one, number, look, { ...place, hidden });
   }));
   return {
-    tables, scale: colors.weights, blocked: colors.blocked, ratio: patched && ratioOf(patched),
+    tables, scale: colors.weights, blocked: colors.blocked, ratio: patched && ratioOf(patched), content: [maps.chunk, step, kind, hidden, patched, query],
     layers: look.layers.map((name) => (sites.length > MANY_LAYERS ? name : `layer ${name}`)),
     heads: numbers.map((number) => (heads > MANY_HEADS ? `${number + 1}` : `head ${number + 1}`)),
     says: (at, row, column) => {
