@@ -17,6 +17,20 @@ TASK_SETTINGS: dict[str, dict[str, Any]] = {
     "copy": {},
     "sort": {"steps": 500},
     "caesar": {},
+    # Learned, larger embeddings and a constant rate: with others, induction forms late or in few seeds only.
+    "repeat": {
+        "min_letters": 8,
+        "max_letters": 16,
+        "n_heads": 2,
+        "d_model": 64,
+        "d_ff": 64,
+        "positions": "learned",
+        "embedding_std": 0.1,
+        "schedule": "constant",
+        "warmup_steps": 20,
+        "steps": 700,
+        "goal": 0.95,
+    },
     # Small embeddings let positions dominate: 12 and 21 differ only in position.
     "dates": {"steps": 550, "embedding_std": 0.01},
     "en-fr": _SENTENCES,

@@ -88,6 +88,28 @@ def test_the_number_without_a_head_is_that_of_a_pass_in_which_its_part_is_zero(k
 
 
 @pytest.mark.parametrize("heads_first", [False, True])
+def test_batches_of_several_sizes_in_one_measure_are_each_told_apart(heads_first):
+    torch.manual_seed(5)
+    model = Stack(Folded(heads_first)).eval()
+    parts = [BATCH, BATCH[:2], BATCH[:, :6]]
+    _, found = ablated(model, shown=IDS[:1], measure=lambda model: sum(total(model, one) for one in parts))
+    with torch.no_grad():
+        truth = [sum(without(model, 0, head, one) for one in parts) for head in range(HEADS)]
+    np.testing.assert_allclose(found["blocks.0"], truth, rtol=1e-5)
+
+
+def test_heads_that_cannot_be_told_from_examples_have_no_number_and_the_reason_is_given():
+    observer = Observer(model := Stack(Folded(False)).eval())
+    heads = observer.look(IDS[:1])["blocks.0"].heads
+    _, *numbers = observer.ablations(lambda model: total(model.forward), heads)  # no call of the model itself
+    assert all(map(math.isnan, numbers))
+    assert "which axes of blocks.0 are heads is not known" in observer.unmeasured["blocks.0"]
+    list(observer.ablations(total, heads))
+    assert not observer.unmeasured
+    assert model is observer.model
+
+
+@pytest.mark.parametrize("heads_first", [False, True])
 def test_of_one_example_a_look_at_the_batch_tells_which_axes_are_heads(heads_first):
     torch.manual_seed(5)
     model = Stack(Folded(heads_first)).eval()
@@ -155,3 +177,8 @@ def test_a_head_that_the_measure_does_not_run_has_no_number():
 def test_what_is_no_number_is_refused_with_the_value(value):
     with pytest.raises(InputError, match=r"measure gave .*; expected is a number"):
         ablated(Stack(Fused()), measure=lambda model: value)
+
+
+@pytest.mark.parametrize("value", [7, 7.0, torch.tensor([[7]]), np.array([7]), np.float32(7)])
+def test_every_usual_form_of_a_number_is_taken(value):
+    assert ablated(Stack(Fused()), measure=lambda model: value)[0] == 7

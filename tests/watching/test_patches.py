@@ -54,6 +54,7 @@ def test_patches_are_tokens_named_by_row_and_column_after_those_before():
     tokens = Patches(PICTURE, GRID, before=["[CLS]", "[REG]"], after=["[END]"])
     assert list(tokens) == ["[CLS]", "[REG]", "1,1", "1,2", "1,3", "2,1", "2,2", "2,3", "[END]"]
     assert (len(tokens), tokens[3]) == (9, "1,2")
+    assert list(Patches(PICTURE, (1, 1), before="[CLS]", after=None)) == ["[CLS]", "1,1"]
 
 
 @pytest.mark.parametrize(
@@ -74,6 +75,13 @@ def test_a_picture_may_come_in_every_usual_form(image):
     np.testing.assert_allclose(found.array(), truth, atol=1)
 
 
+def test_pictures_of_pillow_in_other_modes_have_their_colours():
+    plain = Image.fromarray((255 * PICTURE.movedim(0, -1)).round().to(torch.uint8).numpy())
+    for mode in ("P", "CMYK", "RGBA", "L"):
+        changed = plain.convert(mode)
+        np.testing.assert_array_equal(Patches(changed, GRID).picture.array(), changed.convert("RGB"))
+
+
 def test_grey_pictures_have_three_equal_colours_and_large_ones_are_made_smaller():
     grey = torch.zeros(400, 640)
     grey[:, 320:] = 1
@@ -86,9 +94,12 @@ def test_grey_pictures_have_three_equal_colours_and_large_ones_are_made_smaller(
 @pytest.mark.parametrize(
     ("image", "grid", "said"),
     [
+        ("picture.png", (2, 2), "'picture.png' is no image"),
+        (PICTURE, 6, "grid=6 is no grid"),
+        (PICTURE, (2.5, 3), "is no grid"),
         (torch.zeros(5, 4, 6), (2, 2), r"not \(5, 4, 6\)"),
         (torch.zeros(7), (2, 2), r"not \(7,\)"),
-        (torch.full((3, 4, 4), torch.nan), (2, 2), "An image"),
+        (torch.full((3, 4, 4), torch.nan), (2, 2), "no numbers"),
         (PICTURE, (0, 4), r"grid=\(0, 4\)"),
         (PICTURE, (100, 100), "4,096 patches"),
     ],
@@ -170,5 +181,7 @@ def test_a_picture_of_another_number_of_patches_is_said_and_positions_are_shown(
     watch = watched(toy, {"x": torch.randn(1, 7, 5)}, tokens={"x": Patches(PICTURE, GRID)})
     training(toy, 2, watch)
     watch.close()
-    assert "6 were given" in " ".join(str(one.message) for one in watched.said)
+    assert "6 were given for 'x', and no attention has so many positions: there are 7." in " ".join(
+        str(one.message) for one in watched.said
+    )
     assert kept(watch).pictures == {}

@@ -12,6 +12,7 @@ import sys
 import threading
 import warnings
 import weakref
+from itertools import count
 from types import SimpleNamespace
 
 import numpy as np
@@ -29,6 +30,7 @@ from transformer.watching import watch as module
 
 EXAMPLE = torch.linspace(-1, 1, 35).reshape(1, 7, 5)
 QUANTIZATION_TOLERANCE = 0.5 / 65534 + 1e-6
+DRAWN = count()
 EVEN = {"mine": torch.full((1, 2, 3, 3), 1 / 3)}
 
 
@@ -586,11 +588,13 @@ def test_a_part_of_a_pooled_map_is_recorded_in_full_and_the_rest_is_elsewhere(wa
     assert view.frame.clearest[0] == site
 
 
-@pytest.mark.parametrize("part", [(slice(0, 9, 2), slice(0, 4)), slice(3), 7])
+@pytest.mark.parametrize(
+    "part", [(slice(0, 9, 2), slice(0, 4)), slice(3), 7, (slice(0.5), slice(4)), (slice(3, 3), slice(4))]
+)
 def test_a_part_that_is_no_pair_of_slices_is_said_and_left_out(toy, watched, part):
     watch = watched(toy, {"line": EXAMPLE}, part={"line": part})
     assert len(recorded(watch).frame.axes) == 2
-    assert "is no pair of slices, such as" in said(watched)
+    assert "is no part of maps; give slices, such as" in said(watched)
 
 
 # What heads are worth.
@@ -654,7 +658,10 @@ def test_heads_are_measured_within_half_of_the_share_and_once_at_the_end(toy, wa
     ("how", "said_of_it"),
     [
         ({"measure": lambda model: "low"}, "measure gave 'low'; expected is a number"),
-        ({"measure": lambda model: model.gone}, "AttributeError"),
+        ({"measure": lambda model: model.gone}, "measure failed with AttributeError"),
+        ({"measure": lambda model: next(DRAWN)}, "another number at every call"),
+        ({"measure": 5}, "measure=5 is no function of the model"),
+        ({"measure": lambda model: model(EXAMPLE)}, r"measure gave Tensor of shape (1, 7, 5)"),
         (
             {"measure": error_of, "attention": lambda model, inputs: EVEN},
             "the heads of a given function cannot be switched off",
@@ -668,6 +675,31 @@ def test_a_measure_that_fails_is_said_once_and_the_maps_go_on(toy, watched, how,
     assert said(watched).count(said_of_it) == 1
     assert kept(watch).frames.ablations == ()
     assert len(kept(watch).frames) > 5
+
+
+def test_a_measure_that_failed_is_tried_again_and_changes_no_gradient(toy, watched):
+    calls = []
+
+    def sometimes(model):
+        calls.append(1)
+        if len(calls) < 4:
+            raise MemoryError("for now")
+        with torch.enable_grad():
+            loss = error_of(model)
+            loss.backward()
+        return loss
+
+    watch = watched(toy, {"line": EXAMPLE}, measure=sometimes, share=1.0)
+    error_of(toy).backward()
+    before = [one.grad for one in toy.parameters()]
+    kept_values = [one.clone() for one in before]
+    for step in range(1, 8):
+        watch.step(step, loss=1.0)
+    assert all(one.grad is other for one, other in zip(toy.parameters(), before, strict=True))
+    assert all(torch.equal(one, other) for one, other in zip(before, kept_values, strict=True))
+    watch.close()
+    assert "measure failed with MemoryError: for now." in said(watched)
+    assert kept(watch).frames.ablations
 
 
 def test_attentions_that_the_measure_does_not_run_are_named(toy, watched):

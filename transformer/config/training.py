@@ -8,7 +8,7 @@ from typing import Annotated
 from transformer.config.limits import Number, OneOf, Settings, Whole
 from transformer.errors import InputError
 
-LETTER_TASKS = ("reverse", "copy", "sort", "caesar")
+LETTER_TASKS = ("reverse", "copy", "sort", "caesar", "repeat")
 """Tasks on random strings of letters."""
 GRAMMARS = ("en-fr", "en-it", "zh-en")
 """Tasks on sentences that a grammar makes."""

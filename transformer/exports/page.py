@@ -209,8 +209,9 @@ def _facts(view: RunView) -> str:
     if view.own is not None:
         assert view.frame is not None
         heads = sum(view.frame.n_heads(site) for site in view.frame.axes)
+        n = len(view.frame.axes)
         return (
-            f"{len(view.frame.axes)} attentions with {heads:,} heads · {view.parameters:,} parameters · "
+            f"{n} attention{'s' if n > 1 else ''} with {heads:,} heads · {view.parameters:,} parameters · "
             f"watched for {view.step:,} steps in {view.seconds:.1f} s · {view.state}"
         )
     if model.topology == "encoder-decoder":

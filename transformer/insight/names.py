@@ -98,6 +98,12 @@ AIMS = {
         turned="began to read backwards",
         does="reads the word backwards",
     ),
+    "prefix": Aim(
+        target="the token after the same token before",
+        title="Attention on what came after the same token before",
+        turned="became an induction head",
+        does="continues what came before (induction)",
+    ),
     "gold": Aim(
         target="the tokens to write next",
         title="Attention on the tokens to write next",

@@ -15,9 +15,11 @@ Links = tuple[tuple[int, ...], ...]
 
 ROLES: dict[str, str] = {
     "mirror": "reads backwards",
+    "prefix": "finds what came after (induction)",
     "gold": "looks up what it writes",
     "diagonal": "looks at the same place",
     "previous": "looks one token back",
+    "same": "looks at the same token before",
     "first": "looks at [SOS]",
     "eos": "looks at [EOS]",
     "sep": "looks at [SEP]",
@@ -75,6 +77,12 @@ def role_cells(kind: str, n_letters: int, n_answer: int | None = None) -> dict[s
         "eos": [(first + i, n_letters + 1) for i in letters],
         "sep": [(first + i, n_letters + 1) for i in letters],
     }
+    if kind == "sequence":  # the rows of letters that are read, of the question and of the answer
+        behind = n_letters + 2
+        cells["previous"] = [
+            *((i + 1, i) for i in range(1, n_letters)),
+            *((behind + i, behind + i - 1) for i in letters[1:]),
+        ]
     if n_answer is not None:
         del cells["mirror"]
         if kind in ("cross", "sequence"):
@@ -84,9 +92,34 @@ def role_cells(kind: str, n_letters: int, n_answer: int | None = None) -> dict[s
         "encoder": ("sep",),
         "decoder": ("mirror", "eos", "sep"),
         "cross": ("previous", "sep"),
-        "sequence": ("previous", "eos"),
+        "sequence": ("eos",),
     }[kind]
     return {role: found for role, found in cells.items() if role not in absent}
+
+
+def token_cells(tokens: Sequence[str | int | None]) -> dict[str, dict[int, list[int]]]:
+    """Where a self-attention looks if it goes by earlier occurrences of each row's own token.
+
+    Args:
+        tokens: of all positions; None for special tokens, which count for nothing.
+
+    Returns:
+        Score to row to columns. prefix: the token after the last earlier occurrence, of rows behind it (the
+        prefix matching of induction heads: Olsson et al., 2022); same: all earlier occurrences.
+    """
+    prefix: dict[int, list[int]] = {}
+    same: dict[int, list[int]] = {}
+    seen: dict[str | int, list[int]] = {}
+    for row, token in enumerate(tokens):
+        if token is None:
+            continue
+        before = seen.setdefault(token, [])
+        if before:
+            same[row] = list(before)
+            if before[-1] + 1 < row:
+                prefix[row] = [before[-1] + 1]
+        before.append(row)
+    return {"prefix": prefix, "same": same}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +127,7 @@ class _Places:
     """The cells of the maps of a batch of words from which scores are computed."""
 
     counts: dict[str, int]
-    """Number of cells of each role; for gold, the number of rows that have such cells."""
+    """Number of cells of each role; for gold, prefix and same, the number of rows that have such cells."""
     roles: Array
     """(B, Q * K, roles) of 0 and 1: which cells count for each role."""
     rows: tuple[Array, Array]
@@ -110,6 +143,7 @@ def _places(
     lengths: tuple[int, ...],
     answers: tuple[int, ...] | None,
     links: tuple[Links, ...] | None,
+    tokens: tuple[tuple[int | None, ...], ...] | None,
     n_rows: int,
     n_columns: int,
 ) -> _Places:
@@ -120,6 +154,11 @@ def _places(
         for n, cells, gold in zip(lengths, words, links, strict=True):
             cells["gold"] = gold_cells(kind, n, gold)
         counts["gold"] = sum(bool(columns) for gold in links for columns in gold)
+    if tokens is not None:
+        for cells, of in zip(words, map(token_cells, tokens), strict=True):
+            for role, rows in of.items():
+                cells[role] = [(row, column) for row, columns in rows.items() for column in columns]
+                counts[role] = counts.get(role, 0) + len(rows)
     roles = np.zeros((len(lengths), n_rows, n_columns, len(counts)), dtype=np.float32)
     letters = np.zeros((len(lengths), n_rows, n_columns), dtype=np.float32)
     for b, cells in enumerate(words):
@@ -147,6 +186,7 @@ def head_scores(
     causal: bool | None = None,
     answers: Sequence[int] | None = None,
     links: Sequence[Links] | None = None,
+    tokens: Sequence[Sequence[int | None]] | None = None,
 ) -> dict[str, Array]:
     """Scores of each head of one attention, as shares of weight: means over the letter rows of all words.
 
@@ -157,6 +197,7 @@ def head_scores(
         causal: whether later columns are blocked; by default only in a decoder's self-attention.
         answers: tokens of each answer, where these may differ from the lengths.
         links: the gold alignment of each word: for each token of its answer, the columns that it needs.
+        tokens: of a self-attention, the ids of each word's positions; None for special tokens.
 
     Returns:
         (H,) in 0..1 for each score. The score of a role is the mean weight on:
@@ -164,7 +205,9 @@ def head_scores(
         - mirror: the mirrored letter (encoder, cross, sequence; not where answers differ in length);
         - gold: all columns that a row needs together, over the rows that need any (where links are given);
         - diagonal: the letter at the same place (not across sides where answers differ in length);
-        - previous: the letter just before, from the second on (encoder, decoder);
+        - previous: the letter just before, from the second on (not in cross-attention);
+        - prefix: the token after the last earlier occurrence of the row's token (where tokens are given);
+        - same: all earlier occurrences of the row's token (where tokens are given);
         - first: [SOS];
         - eos: [EOS] (encoder, cross);
         - sep: [SEP] (sequence).
@@ -184,6 +227,7 @@ def head_scores(
         tuple(lengths),
         None if answers is None else tuple(answers),
         None if links is None else tuple(links),
+        None if tokens is None else tuple(map(tuple, tokens)),
         n_rows,
         n_columns,
     )
@@ -197,19 +241,23 @@ def head_scores(
     return scores
 
 
-def pattern_scores(weights: Sequence[Array]) -> dict[str, Array]:
+def pattern_scores(
+    weights: Sequence[Array], tokens: Sequence[Sequence[str | None] | None] = ()
+) -> dict[str, Array]:
     """Scores of each head of any attention, whatever its tokens: means over the rows of all its maps.
 
     Args:
         weights: one (H, Q, K) array for each input; NaN where a cell is blocked. Rows with fewer than two
             open cells are left out, since their weights are fixed.
+        tokens: of each input, where queries and keys are the same tokens: these, None for special ones.
 
     Returns:
         (H,) in 0..1 for each score, named as by `head_scores`: diagonal and previous (where queries and keys
-        are the same positions), first_token (the first key), focus and entropy, over all open cells.
+        are the same positions), first_token (the first key), focus and entropy, over all open cells; prefix
+        and same, if some token occurs again.
     """
     sums: dict[str, list[Array]] = {}
-    for maps in weights:
+    for i, maps in enumerate(weights):
         open_cells = ~np.isnan(maps)
         n_open = open_cells.sum(axis=-1)  # (H, Q)
         w, free = np.where(open_cells, maps, 0.0), n_open >= 2
@@ -220,6 +268,12 @@ def pattern_scores(weights: Sequence[Array]) -> dict[str, Array]:
             found["previous"] = np.where(rows >= 1, w[:, rows, np.maximum(rows - 1, 0)], np.nan)
         logs = np.log(np.maximum(w, np.finfo(np.float32).tiny))
         found["entropy"] = (-(w * logs).sum(axis=-1) / np.log(np.maximum(n_open, 2))).clip(0, 1)
+        if i < len(tokens) and (known := tokens[i]) is not None:
+            for name, cells in token_cells(known).items():
+                if cells:
+                    found[name] = np.full(w.shape[:2], np.nan)
+                for row, columns in cells.items():
+                    found[name][:, row] = w[:, row][:, columns].sum(axis=-1)
         for name, values in found.items():
             sums.setdefault(name, []).append(np.where(free, values, np.nan))
     return {name: _known_mean(np.concatenate(rows, axis=1)) for name, rows in sums.items()}

@@ -169,12 +169,16 @@ class Ablations:
     @cached_property
     def needed(self) -> tuple[tuple[str, int], ...]:
         """The heads that matter most: up to `MOST_NEEDED` whose change is at least half of the largest."""
-        sizes = {
-            (site, head): abs(change)
-            for site, values in self.changes.items()
-            for head, change in enumerate(values.tolist())
-            if change == change  # not NaN
-        }
+        sizes: dict[tuple[str, int], float] = {}
+        seen: list[Array] = []
+        for site, values in self.changes.items():
+            if not any(
+                np.array_equal(values, other, equal_nan=True) for other in seen
+            ):  # a window, or a part
+                seen.append(values)
+                sizes |= {
+                    (site, i): abs(one) for i, one in enumerate(values.tolist()) if one == one
+                }  # no NaN
         ranked = sorted(sizes, key=lambda one: -sizes[one])[:MOST_NEEDED]
         return tuple(one for one in ranked if sizes[one] >= max(LEAST_CHANGE, sizes[ranked[0]] / 2))
 

@@ -38,6 +38,13 @@ class Scorer:
         self._answers = None if letters else tuple(len(ids) - 2 for ids in written)
         links = [task.links(word) for word in self._words]
         self._links = tuple(one or () for one in links) if task.aim == "gold" else None
+        special = {getattr(task.tgt_tokenizer, f"{name}_id") for name in ("pad", "sos", "eos", "unk", "sep")}
+        batch = task.encode(self._words)
+        self._tokens = {
+            side: [[None if id_ in special else id_ for id_ in row] for row in ids.tolist()]
+            for side, ids in (("src", batch.src), ("tgt", batch.tgt_in))
+        }
+        """Ids by the side of an axis; those of [PAD] and other special tokens are None."""
         self._tensors: dict[bool, tuple[torch.Tensor, torch.Tensor]] = {}
 
     def scores(self, model: Transformer) -> dict[str, dict[str, Array]]:
@@ -56,6 +63,7 @@ class Scorer:
                 causal=axes.causal,
                 answers=self._answers,
                 links=self._links if site in reading else None,
+                tokens=self._tokens[axes.query] if axes.query == axes.key else None,
             )
             for site, axes in every.items()
         }

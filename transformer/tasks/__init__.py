@@ -20,6 +20,7 @@ from transformer.tasks.grammars import chinese_words
 from transformer.tasks.grammars.chinese import chinese
 from transformer.tasks.grammars.romance import FRENCH, ITALIAN
 from transformer.tasks.pairs.store import pairs_of
+from transformer.tasks.repeating import Repeat
 from transformer.tasks.reverse import Reverse
 from transformer.tasks.sorting import Sort
 from transformer.tasks.task import Question, Task
@@ -33,6 +34,7 @@ CORPORA: dict[str, tuple[Callable[..., Corpus], tuple[str, ...]]] = {
     "copy": (Copy, _LETTERS),
     "sort": (Sort, _LETTERS),
     "caesar": (Caesar, (*_LETTERS, "shift")),
+    "repeat": (Repeat, _LETTERS),
     "dates": (Dates, ()),
     "en-fr": (FRENCH.grammar, _SENTENCES),
     "en-it": (ITALIAN.grammar, _SENTENCES),

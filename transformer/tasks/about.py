@@ -18,6 +18,7 @@ ABOUT = {
     "copy": About("Copy words", "random letters, written as they are"),
     "sort": About("Sort letters", "random letters, in alphabetical order"),
     "caesar": About("Caesar's cipher", "random letters, each shifted in the alphabet"),
+    "repeat": About("Repeat what came before", "random letters; what came after the last letter before"),
     "dates": About("Dates", "English dates, written as 2021-03-12"),
     "en-fr": About("English to French", "English sentences, in French"),
     "en-it": About("English to Italian", "English sentences, in Italian"),

@@ -21,7 +21,7 @@ EVERYDAY_WORDS = tuple((Path(__file__).parent / "everyday.txt").read_text(encodi
 _TRACKED_WORDS = ("playground", "banana", "strawberry", "kayak", "cat")
 _UNSPLIT = str.maketrans({"æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "ł": "l", "ı": "i"})
 """Letters that Unicode does not decompose into one of a to z and an accent."""
-_ALPHABET = np.frombuffer(string.ascii_lowercase.encode(), dtype=np.uint8)
+ALPHABET = np.frombuffer(string.ascii_lowercase.encode(), dtype=np.uint8)
 
 
 def is_held_out(word: str) -> bool:
@@ -30,7 +30,7 @@ def is_held_out(word: str) -> bool:
 
 
 def _random_word(rng: np.random.Generator, length: int) -> str:
-    return _ALPHABET[rng.integers(0, 26, length)].tobytes().decode()
+    return ALPHABET[rng.integers(0, 26, length)].tobytes().decode()
 
 
 class Letters(Corpus):
@@ -64,7 +64,7 @@ class Letters(Corpus):
         lengths = rng.integers(self.shortest, self.longest + 1, count)
         letters = rng.integers(0, 26, (count, self.longest))
         words = [
-            _ALPHABET[row[:n]].tobytes().decode() for row, n in zip(letters, lengths.tolist(), strict=True)
+            ALPHABET[row[:n]].tobytes().decode() for row, n in zip(letters, lengths.tolist(), strict=True)
         ]
         for i, word in enumerate(words):
             while is_held_out(word):

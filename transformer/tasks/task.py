@@ -82,9 +82,11 @@ class Task:
 
     @cached_property
     def aim(self) -> str:
-        """The score to judge a head by: mirror, gold, or focus where no alignment is known."""
+        """The score to judge a head by: mirror, prefix, gold, or focus where no alignment is known."""
         if self.name == "reverse":
             return "mirror"
+        if self.name == "repeat" and self.topology == "decoder-only":
+            return "prefix"
         return "focus" if self.corpus.held_out()[0].links is None else "gold"
 
     def pairs(self, seed: int, k: int) -> list[Pair]:

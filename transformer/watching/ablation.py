@@ -58,12 +58,12 @@ class Ablating(Observing):
             (0, 0),
         )  # of attentions of this module; order and place of the last one
         self._hook: RemovableHandle | None = None
-        self.number = math.nan
-        """What was measured in this context."""
         self.n_found = 0
         """Number of products without the head."""
         self.unsettled: Any = None
         """Inputs for which it is not known which axes are heads."""
+        self.unknown = False
+        """Whether there are such inputs that cannot be looked at."""
 
     def __enter__(self) -> Self:
         if not isinstance(self._model, torch.jit.ScriptModule):  # takes no such hook
@@ -92,6 +92,7 @@ class Ablating(Observing):
             return
         layout = self._layout(call)
         if layout is None:
+            self.unknown = True
             return
         self.n_found += 1
         off = layout.head_numbers().to(call.outputs[-1][1].device) == self._head.head
@@ -109,21 +110,20 @@ class Ablating(Observing):
         shown = self._head.layout
         fitting = [one for one in call.layout.splits if _n_heads(one) == _n_heads(shown.split)]
         alike = [one for one in fitting if _kinds(one) == _kinds(shown.split)] or fitting
-        if len(alike) > 1 and self._given is not None:
+        if len(alike) > 1:
             self.unsettled = self._given
-            return None
-        return replace(call.layout, split=alike[0]) if alike else None
+        return replace(call.layout, split=alike[0]) if len(alike) == 1 else None
 
 
 def number_of(value: Any) -> float:
-    """What a function of the user's has measured. Raises InputError."""
+    """What a function of the user's has measured; it may be infinite or NaN. Raises InputError."""
+    single = math.prod(getattr(value, "shape", ())) == 1
     try:
-        number = float(value)
-    except (TypeError, ValueError, RuntimeError):
-        number = math.nan
-    if not math.isfinite(number):
-        raise InputError(f"measure gave {value!r}; expected is a number.", "measure")
-    return number
+        return float(value.item() if single and hasattr(value, "item") else value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        shape = getattr(value, "shape", None)
+        what = repr(value)[:60] if shape is None else f"{type(value).__name__} of shape {tuple(shape)}"
+        raise InputError(f"measure gave {what}; expected is a number.", "measure") from error
 
 
 def _n_heads(split: Split) -> int:

@@ -8,7 +8,7 @@ import random
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from fnmatch import fnmatchcase
 from itertools import groupby
 from typing import Any, NamedTuple, TypeVar
@@ -35,6 +35,8 @@ PART = " part"
 """Ends the name of a part of an attention."""
 MOST_OF_PART = 128
 """Maximum number of queries and of keys of a part."""
+MOST_SIZES = 32
+"""Maximum number of sizes of inputs in a measure whose axes have to be told apart."""
 MOST_WINDOWS = 4
 """Windows of an example that are shown."""
 _ROUNDING = 1e-2
@@ -126,6 +128,8 @@ class Observer:
         self._siblings: dict[str, tuple[str, int]] = {}  # a module to its list, and to a number for its input
         self._looks: dict[Sizes, int] = {}  # sizes of inputs to the number of looks since the proof
         self._unsettled: set[Sizes] = set()
+        self.unmeasured: dict[str, str] = {}
+        """Name of an attention whose heads could not be switched off to the reason, in a sentence."""
         self.left: dict[str, str] = {}
         """Name of an attention that is left out to the reason, in a sentence."""
 
@@ -167,34 +171,60 @@ class Observer:
     def ablations(self, measure: Measure, heads: Iterable[Head]) -> Iterator[float]:
         """The number that `measure` gives for the model, then with each of the heads switched off.
 
-        Each time, the random streams begin alike. A number is NaN where the head did not run.
+        Each time, the model is in eval mode and the random streams begin alike. A number is NaN where it is
+        infinite, and where the head did not run; `unmeasured` then says why.
 
         Raises:
-            InputError: `measure` gives no number.
+            InputError: `measure` fails, or gives no number for the model as it is, or two.
         """
+        self.unmeasured.clear()
         with _LOCK:
-            with self._alike():
-                yield number_of(measure(self.model))
+            whole = self._number(measure)
+            if not math.isfinite(whole):
+                raise InputError(f"measure gave {whole}; expected is a number.", "measure")
+            yield whole
             for head in heads:
-                mode = self._without(measure, head)
-                if mode.unsettled is not None:
-                    with _as_before(self.model, self._modules.values()), torch.no_grad():
-                        self._settle_site(mode.unsettled, head.site)
-                    mode = self._without(measure, head)
-                yield mode.number if mode.n_found else math.nan
+                yield self._without(measure, head)
 
-    @contextmanager
-    def _alike(self) -> Iterator[None]:
-        """Begin each call of `measure` in eval mode and with the same random streams."""
+    def is_steady(self, measure: Measure, number: float) -> bool:
+        """Whether `measure` gives a number again, as it does if it draws nothing from a stream of its own."""
+        with _LOCK:
+            return math.isclose(self._number(measure), number, rel_tol=1e-4, abs_tol=1e-9)
+
+    def _number(self, measure: Measure, mode: Ablating | None = None) -> float:
         modules = self._modules.values()
-        with _as_before(self.model, modules), _same_random(modules, self._devices), torch.no_grad():
-            yield
+        kept = [(one, one.grad) for one in self.model.parameters()]
+        try:
+            for one, _ in kept:
+                one.grad = None
+            with _as_before(self.model, modules), _same_random(modules, self._devices), torch.no_grad():
+                with mode or nullcontext():
+                    return number_of(measure(self.model))
+        except InputError:
+            raise
+        except Exception as error:
+            raise InputError(f"measure failed with {type(error).__name__}: {error}.", "measure") from error
+        finally:
+            for one, grad in kept:
+                one.grad = grad
 
-    def _without(self, measure: Measure, head: Head) -> Ablating:
-        mode = Ablating(self.model, self._modules, head, self._settled, self._layouts)
-        with self._alike(), mode:
-            mode.number = number_of(measure(self.model))
-        return mode
+    def _without(self, measure: Measure, head: Head) -> float:
+        """The number without a head; NaN where it is not known."""
+        for _ in range(MOST_SIZES):
+            mode = Ablating(self.model, self._modules, head, self._settled, self._layouts)
+            number = self._number(measure, mode)
+            if mode.unsettled is None:
+                break
+            with _as_before(self.model, self._modules.values()), torch.no_grad():
+                self._settle_site(mode.unsettled, head.site)
+        if mode.unknown:
+            self.unmeasured[head.site] = (
+                f"measure: which axes of {head.site} are heads is not known for its inputs; call the model "
+                "itself in it, and watch two examples or more."
+            )
+        elif not mode.n_found:
+            self.unmeasured[head.site] = f"measure does not run {head.site}, so its heads have no number."
+        return number if mode.n_found and not mode.unknown and math.isfinite(number) else math.nan
 
     def _settle_site(self, inputs: Any, site: str) -> None:
         """Tell the axes of one module's attentions for these inputs, as at a first look."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -34,9 +35,16 @@ class Patches(Sequence[str]):
     def __init__(
         self, image: Any, grid: tuple[int, int], before: Sequence[str] = (), after: Sequence[str] = ()
     ) -> None:
-        rows, columns = (int(n) for n in grid)
+        try:
+            rows, columns = map(index, grid)
+        except (TypeError, ValueError):
+            rows = columns = 0
         if rows < 1 or columns < 1 or rows * columns > MOST_PATCHES:
-            raise InputError(f"grid={grid!r} is none of 1 to {MOST_PATCHES:,} patches.", "grid")
+            raise InputError(
+                f"grid={grid!r} is no grid: give rows and columns, of at most {MOST_PATCHES:,} patches.",
+                "grid",
+            )
+        before, after = (([one] if isinstance(one, str) else list(one or ())) for one in (before, after))
         names = (f"{row},{column}" for row in range(1, rows + 1) for column in range(1, columns + 1))
         self._tokens = (*map(str, before), *names, *map(str, after))
         pixels = _pixels(image)
@@ -62,7 +70,14 @@ class Patches(Sequence[str]):
 
 def _pixels(image: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:
     """(H, W, 3) of at most LARGEST_SIDE pixels a side."""
-    values = torch.as_tensor(image if isinstance(image, Tensor) else np.array(image)).detach().cpu()
+    if hasattr(image, "convert"):  # a picture of Pillow
+        image = image.convert("RGB")
+    try:
+        values = torch.as_tensor(image if isinstance(image, Tensor) else np.array(image)).detach().cpu()
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"{image!r} is no image: give a tensor, an array or a picture of Pillow.", "image"
+        ) from error
     if values.dtype == torch.bool:
         values = 255 * values.int()
     shares = values.is_floating_point()
@@ -72,9 +87,11 @@ def _pixels(image: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:
     elif values.dim() == 3 and values.shape[0] not in (1, 3) and values.shape[2] in (1, 3, 4):
         values = values.movedim(-1, 0)[:3]
     colored = values.dim() == 3 and values.shape[0] in (1, 3)
-    if not colored or not values.numel() or not values.isfinite().all():
+    if not colored or not values.numel():
         shape = tuple(values.shape)
         raise InputError(f"An image has the shape (H, W), (H, W, C) or (C, H, W), not {shape}.", "image")
+    if not values.isfinite().all():
+        raise InputError("The image has pixels that are no numbers (NaN).", "image")
     if shares:
         low, high = values.min(), values.max()
         if low < 0 or high > 1:

@@ -56,13 +56,14 @@ def labels_of(text: str, maps: Mapping[str, Array], tokens: GivenTokens, kinds: 
         if not any(fnmatchcase(name, pattern) for name in names.values()):
             known = ", ".join(maps)
             raise InputError(f"tokens: no attention is called {pattern!r}; there are {known}.", "tokens")
-    found, matched = {}, set[int]()
+    found, matched, lengths = {}, set[int](), set[int]()
     for site, name in names.items():
         given = next((one for pattern, one in patterns.items() if fnmatchcase(name, pattern)), ())
         kind, pair = kinds[site], given if _is_pair(given) else (given, given)
         shape = maps[site].shape[1], maps[site].shape[2] - kind.rest
         axes = []
         for place, (these, n) in enumerate(zip(pair, kind.size if any(kind.size) else shape, strict=True)):
+            lengths.add(n)
             if len(these) == n:
                 matched.add(n)
             if len(these) != n and these and isinstance(tokens, Mapping):
@@ -85,7 +86,8 @@ def labels_of(text: str, maps: Mapping[str, Array], tokens: GivenTokens, kinds: 
     for these in plain:
         if these and len(these) not in matched:
             raise InputError(
-                f"tokens: {len(these)} were given for {text!r}, and no attention has so many positions.",
+                f"tokens: {len(these)} were given for {text!r}, and no attention has so many positions: "
+                f"there are {', '.join(map(str, sorted(lengths)))}.",
                 "tokens",
             )
     return found

@@ -51,7 +51,7 @@ from transformer.storage.archive import Archive
 from transformer.storage.file import Taken, path_of
 from transformer.storage.tokens import new_token
 from transformer.watching.ablation import Head, Measure
-from transformer.watching.attention import PART, Function, Observer, Part, Seen
+from transformer.watching.attention import MOST_OF_PART, PART, Function, Observer, Part, Seen
 from transformer.watching.sites import (
     GivenTokens,
     grouped,
@@ -147,11 +147,11 @@ class Watch:
         """The newest step that `step` was called with; -1 before there is one."""
         named = (sites,) if isinstance(sites, str) else sites
         self._observer = Observer(model, attention, named, MOST_CELLS)
-        self._worth = None if measure is None else HeadWorth(self._observer, measure, share)
+        self._worth = HeadWorth(self._observer, measure, share) if callable(measure) else None
         self._inputs = inputs
         self._kinds: dict[str, dict[str, Seen]] = {}  # word to site to what its columns are
-        self._share, self._tokens, self._out = share, tokens or {}, Path(out)
-        self._part = part or {}
+        self._share, self._out, self._part = share, Path(out), part or {}
+        self._tokens = tokens if isinstance(tokens, Mapping) else {}
         # Word to the name of its input, and its index in the batch.
         self._batches: dict[str, tuple[str, int | None]] = {}
         self._words: dict[str, Word] = {}
@@ -172,6 +172,14 @@ class Watch:
         self._closed, self._write_at = False, 0.0
         self._costs: deque[float] = deque(maxlen=5)  # seconds of the last few observations
         self._said: set[str] = set()
+        if measure is not None and not callable(measure):
+            self._say(InputError(f"measure={measure!r:.60} is no function of the model.", "measure"))
+        if tokens is not None and not isinstance(tokens, Mapping):
+            self._say(
+                InputError(
+                    "tokens maps the names of inputs to tokens, as {'example': tokens} does.", "tokens"
+                )
+            )
         if _rank() > 0:
             self._closed = True
             return
@@ -347,13 +355,25 @@ class Watch:
         return self._fitting(dict(list(maps.items())[:MAX_WORDS]))
 
     def _part_of(self, name: str) -> Part | None:
-        given = self._part.get(name)
-        pair = isinstance(given, tuple) and len(given) == 2 and all(isinstance(one, slice) for one in given)
-        if given is not None and (not pair or any(one.step not in (None, 1) for one in given)):
-            self._say(
-                InputError(f"part: {given!r} is no pair of slices, such as (slice(0, 64), slice(0, 64)).")
-            )
+        """The part of an input's maps to record in full; None, with a warning, where what is given is none."""
+        given = self._part.get(name) if isinstance(self._part, Mapping) else self._part
+        if given is None:
             return None
+        pair = isinstance(given, tuple) and len(given) == 2 and all(isinstance(one, slice) for one in given)
+        try:
+            sizes = [len(range(*one.indices(2**20))[:MOST_OF_PART]) for one in given] if pair else []
+            whole = pair and isinstance(self._part, Mapping) and all(one.step in (None, 1) for one in given)
+        except TypeError:  # slices of other numbers
+            whole = False
+        if not whole or not all(sizes):
+            example = f"{{{name!r}: (slice(0, 64), slice(0, 64))}}"
+            self._say(InputError(f"part={self._part!r} is no part of maps; give slices, such as {example}."))
+            return None
+        longest = max((one.stop or 0) - (one.start or 0) for one in given)
+        if longest > MOST_OF_PART:
+            self._say(
+                InputError(f"part: of {longest} positions the first {MOST_OF_PART} are recorded in full.")
+            )
         return given
 
     def _fitting(self, maps: Named) -> Named:
@@ -426,8 +446,9 @@ class Watch:
         self._axes = grouped(first, labels)
         self._words = {text: word_of(text, self._axes, labels[text]) for text in first}
         self._pending = {text: [] for text in first}
-        if unknown := [name for name in self._tokens if name not in self._inputs]:
-            self._say(InputError(f"tokens: there is no input {unknown[0]!r}.", "tokens"))
+        for what, names in (("tokens", self._tokens), ("part", self._part)):
+            if unknown := [name for name in names if name not in self._inputs]:
+                self._say(InputError(f"{what}: there is no input {unknown[0]!r}.", what))
         self._archive = self._continued(first) or _free_file(self._out)
         self.path = self._archive.path
         model = self._observer.model
@@ -586,7 +607,7 @@ class Watch:
         return {site: kinds[site].heads for site in self._axes if site in kinds and kinds[site].heads}
 
     def _is_worth_due(self, *, at_end: bool = False) -> bool:
-        """Whether to measure what heads are worth; if that fails, nothing is measured any more."""
+        """Whether to measure what heads are worth."""
         if self._worth is None or self._recorded < 0:
             return False
         try:
@@ -594,7 +615,6 @@ class Watch:
             return self._worth.is_due(self._recorded, self._heads(), elapsed, at_end=at_end)
         except Exception as error:
             self._say(error)
-            self._worth = None
             return False
 
     def _measure_worth(self, step: int) -> None:
@@ -602,14 +622,12 @@ class Watch:
         assert self._worth is not None
         try:
             found = self._worth.measured(step, self._heads())
-        except Exception as error:
+        except Exception as error:  # perhaps only now: it is tried again when it is next due
             self._say(error)
-            self._worth = None
             return
         self._measured.append(found)
-        for site, changes in found.changes.items():
-            if np.isnan(changes).any():
-                self._say(InputError(f"measure does not run {site}, so its heads have no number."))
+        for why in self._observer.unmeasured.values():
+            self._say(InputError(why))
         if self._log is not None:
             self._log(step, f"{found.name} without", found.changes, None)
 

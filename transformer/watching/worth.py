@@ -66,10 +66,18 @@ class HeadWorth:
         heads = list(dict.fromkeys(head for of in sites.values() for head in of))
         if not heads:
             raise InputError("measure: the heads of a given function cannot be switched off.", "measure")
-        whole, *numbers = self._observer.ablations(self._measure, heads)
+        try:
+            whole, *numbers = self._observer.ablations(self._measure, heads)
+            if self.newest < 0 and not self._observer.is_steady(self._measure, whole):
+                raise InputError(
+                    "measure gives another number at every call; it may use no random stream of its own.",
+                    "measure",
+                )
+        finally:
+            self._cost = time.monotonic() - began
+            self.seconds += self._cost
         known = dict(zip(heads, numbers, strict=True))
-        self.newest, self._cost = step, time.monotonic() - began
-        self.seconds += self._cost
+        self.newest = step
         return Ablations(
             step=step,
             name=self._name,
@@ -87,8 +95,11 @@ class HeadWorth:
         """About how many seconds a step takes; at first from a call with all heads."""
         if self._cost is None:
             began = time.monotonic()
-            list(self._observer.ablations(self._measure, ()))
-            once = time.monotonic() - began
-            self.seconds += once
-            self._cost = once * (1 + len({head for of in sites.values() for head in of}))
+            n_heads = len({head for of in sites.values() for head in of})
+            try:
+                list(self._observer.ablations(self._measure, ()))
+            finally:
+                once = time.monotonic() - began
+                self.seconds += once
+                self._cost = once * (1 + n_heads)
         return self._cost

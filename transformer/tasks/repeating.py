@@ -1,0 +1,97 @@
+"""Repeating: the answer is what came after the last letter's earlier occurrence (induction)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from transformer.tasks.corpus import HELD_OUT_SEED, Links, Pair
+from transformer.tasks.letters import ALPHABET, HOLD_OUT_FROM, Letters, is_held_out
+
+SHORTEST, LONGEST = 3, 8
+"""Letters of an answer, where the word has room for them."""
+_TRACKED = 5
+
+
+class Repeat(Letters):
+    """Read a word whose last letter has occurred before; write what stood between the two.
+
+    The place of the earlier letter and the length of the answer are random, so that places alone do not tell
+    which letters to write: the sequence has to be searched for the letter that was read last (Olsson et al.,
+    2022, "In-context Learning and Induction Heads").
+    """
+
+    name = "repeat"
+    same_length = False
+
+    def answer(self, word: str) -> str:
+        """The letters between the last letter and its last earlier occurrence; empty where there are none."""
+        return word[word.rfind(word[-1], 0, len(word) - 1) + 1 : -1] if word[-1] in word[:-1] else ""
+
+    def links(self, word: str) -> Links:
+        """Each letter comes from its place after the earlier occurrence."""
+        begin = len(word) - 1 - len(self.answer(word))
+        return tuple((i,) for i in range(begin, len(word) - 1))
+
+    def drawn(self, rng: np.random.Generator, count: int) -> list[Pair]:
+        """Words to train on: lengths, places and letters uniform, none of them held out."""
+        words: list[str] = []
+        lengths = rng.integers(max(HOLD_OUT_FROM, self.shortest), self.longest + 1, count)
+        for n in lengths.tolist():
+            word = _word(rng, n)
+            while is_held_out(word):
+                word = _word(rng, n)
+            words.append(word)
+        return [self._pair(word) for word in words]
+
+    def held_out_draws(self) -> Iterator[Pair]:
+        """Held-out words, lengths uniform."""
+        rng = np.random.default_rng(HELD_OUT_SEED)
+        while True:
+            word = _word(rng, int(rng.integers(max(HOLD_OUT_FROM, self.shortest), self.longest + 1)))
+            if is_held_out(word):
+                yield self._pair(word)
+
+    def tracked_words(self) -> Sequence[str]:
+        """The first held-out words, the longest first."""
+        return sorted((pair.source for pair in self.held_out()[:_TRACKED]), key=len, reverse=True)
+
+    def everyday(self) -> Sequence[str]:
+        """None: few real words repeat their last letter at the right distance."""
+        return ()
+
+    def find(self, source: str) -> Pair | None:
+        """A word with its answer; None where nothing stands between its last letter and an earlier one."""
+        return super().find(source) if source and self.answer(source) else None
+
+    def words_of_length(self, length: int, count: int) -> list[str]:
+        """Fixed held-out words of one length; none where a word has no room for an answer."""
+        rng = np.random.default_rng([HELD_OUT_SEED, length])
+        found: list[str] = []
+        while len(found) < count and length >= HOLD_OUT_FROM:
+            if is_held_out(word := _word(rng, length)):
+                found.append(word)
+        return found
+
+    def hardest(self, tokens: Sequence[str]) -> list[str]:
+        """Words that are made of a blocked letter, as far as words can be."""
+        letters = sorted(token for token in tokens if len(token) == 1) or ["a"]
+        other = {letter: "b" if letter == "a" else "a" for letter in letters}
+        lengths = self.report_lengths()
+        return [letter * (n - 2) + other[letter] + letter for letter in letters for n in lengths]
+
+    def report_lengths(self) -> tuple[int, ...]:
+        """Lengths on which accuracy is reported: those that have room for an answer."""
+        return tuple(n for n in super().report_lengths() if n >= HOLD_OUT_FROM)
+
+
+def _word(rng: np.random.Generator, n: int) -> str:
+    """A word of n letters whose last one occurs once before; the others differ while there are enough."""
+    most = n - 2
+    m = int(rng.integers(min(SHORTEST, most), min(LONGEST, most) + 1))
+    letters = rng.permutation(26)
+    others = letters[1:] if n - 2 < 26 else letters[1:][rng.integers(0, 25, n - 2)]
+    word = np.concatenate([others[: most - m], letters[:1], others[most - m : most], letters[:1]])
+    text: str = ALPHABET[word].tobytes().decode()
+    return text
