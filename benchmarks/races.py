@@ -38,7 +38,7 @@ class Ended:
     turned: int
     """The step at which the first head was clear; NEVER if none was."""
     sharpest: float
-    """The highest score of a cross-attention head at the end."""
+    """The highest score of a head that reads the question at the end."""
     on_padding: float
     """Share of attention on [PAD] in padded words."""
 
@@ -64,7 +64,7 @@ def run(config: RunConfig) -> Ended:
         half=first(0.5),
         nine_tenths=first(0.9),
         turned=view.turned_at[0] if view.turned_at else NEVER,
-        sharpest=max(float(scores.max()) for site, scores in frame.scores.items() if "cross" in site),
+        sharpest=max(float(scores.max()) for scores in frame.scores.values()),
         on_padding=padding_share(frame),
     )
 
@@ -84,6 +84,9 @@ CLAIMS: Mapping[str, Callable[[Ended, Ended], bool]] = {
     ),
     "Pre-norm against post-norm": lambda left, right: right.half < left.half,
     "With and without √d": lambda left, right: right.sharpest > left.sharpest,
+    "Repeating: 2 layers against 1": lambda left, right: (
+        left.exact >= 0.9 and right.exact < 0.75 and right.sharpest < THRESHOLD <= left.sharpest
+    ),
     "Default against recipe etienne": lambda left, right: (
         left.exact >= 0.99 and right.turned > 300 and right.sharpest < left.sharpest - 0.05
     ),

@@ -19,7 +19,6 @@ TASK_SETTINGS: dict[str, dict[str, Any]] = {
     "caesar": {},
     # Learned, larger embeddings and a constant rate: with others, induction forms late or in few seeds only.
     "repeat": {
-        "min_letters": 8,
         "max_letters": 16,
         "n_heads": 2,
         "d_model": 64,
@@ -28,7 +27,7 @@ TASK_SETTINGS: dict[str, dict[str, Any]] = {
         "embedding_std": 0.1,
         "schedule": "constant",
         "warmup_steps": 20,
-        "steps": 700,
+        "steps": 600,
         "goal": 0.95,
     },
     # Small embeddings let positions dominate: 12 and 21 differ only in position.

@@ -64,7 +64,7 @@ PRESETS = {
     ),
     **{
         name: Preset(
-            config=replace(with_task(_DEFAULT, task), recipe=name),
+            config=replace(with_task(DECODER_ONLY if task == "repeat" else _DEFAULT, task), recipe=name),
             shows=shows,
             look_for=sentence,
             reaches=reaches,
@@ -90,6 +90,14 @@ PRESETS = {
                 175,
                 "a diagonal; letters change on the way",
                 "A diagonal: each letter is read in its own place, and the feed-forward layers change it.",
+            ),
+            (
+                "Repeat what came before",
+                "repeat",
+                None,
+                "two heads together: induction",
+                "In layer 1 a head looks one token back; then a head of layer 2 finds what came after the "
+                "letter that was read last: an induction head.",
             ),
             (
                 "Dates",

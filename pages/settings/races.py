@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from pages.settings.presets import PRESETS
 from transformer.config import RunConfig
 from transformer.recipes import RECIPES
 
@@ -23,6 +24,7 @@ class PreparedRace:
     word: str = "playground"
 
 
+_REPEAT = PRESETS["Repeat what came before"].config.with_changes(goal=None)
 _LEFT = RECIPES["default"].small.with_changes(goal=None)
 
 
@@ -64,6 +66,14 @@ RACES = {
         "Scores that are not divided by √d make the softmax sharper: the clearest head ends with more "
         "weight on its letters.",
         {"score_scale": "none"},
+    ),
+    "Repeating: 2 layers against 1": PreparedRace(
+        look_for="With two layers an induction head forms, and nine of ten words are right. With one layer "
+        "none can: no layer before it looks one token back.",
+        left=_REPEAT,
+        right=_REPEAT.with_changes(n_decoder_layers=1),
+        kind="sequence",
+        word="sunflowers",
     ),
     "Default against recipe etienne": PreparedRace(
         look_for="The default has learned every word by step 300. The recipe’s heads turn later, and stay "

@@ -42,7 +42,7 @@ class Scorer:
         batch = task.encode(self._words)
         self._tokens = {
             side: [[None if id_ in special else id_ for id_ in row] for row in ids.tolist()]
-            for side, ids in (("src", batch.src), ("tgt", batch.tgt_in))
+            for side, ids in (("src", batch.src), ("tgt", batch.tgt_in), ("seq", batch.tgt_in))
         }
         """Ids by the side of an axis; those of [PAD] and other special tokens are None."""
         self._tensors: dict[bool, tuple[torch.Tensor, torch.Tensor]] = {}

@@ -11,7 +11,7 @@ from transformer.tasks.letters import ALPHABET, HOLD_OUT_FROM, Letters, is_held_
 
 SHORTEST, LONGEST = 3, 8
 """Letters of an answer, where the word has room for them."""
-_TRACKED = 5
+_TRACKED = ("sunflowers", "foxhunterh", "myplaneticp", "dynamited")
 
 
 class Repeat(Letters):
@@ -25,6 +25,10 @@ class Repeat(Letters):
     name = "repeat"
     same_length = False
 
+    def __init__(self, shortest: int, longest: int) -> None:
+        """Words have at least half of L letters: in short ones, places tell almost everything."""
+        super().__init__(max(shortest, HOLD_OUT_FROM, longest // 2), longest)
+
     def answer(self, word: str) -> str:
         """The letters between the last letter and its last earlier occurrence; empty where there are none."""
         return word[word.rfind(word[-1], 0, len(word) - 1) + 1 : -1] if word[-1] in word[:-1] else ""
@@ -37,7 +41,7 @@ class Repeat(Letters):
     def drawn(self, rng: np.random.Generator, count: int) -> list[Pair]:
         """Words to train on: lengths, places and letters uniform, none of them held out."""
         words: list[str] = []
-        lengths = rng.integers(max(HOLD_OUT_FROM, self.shortest), self.longest + 1, count)
+        lengths = rng.integers(self.shortest, self.longest + 1, count)
         for n in lengths.tolist():
             word = _word(rng, n)
             while is_held_out(word):
@@ -49,13 +53,13 @@ class Repeat(Letters):
         """Held-out words, lengths uniform."""
         rng = np.random.default_rng(HELD_OUT_SEED)
         while True:
-            word = _word(rng, int(rng.integers(max(HOLD_OUT_FROM, self.shortest), self.longest + 1)))
+            word = _word(rng, int(rng.integers(self.shortest, self.longest + 1)))
             if is_held_out(word):
                 yield self._pair(word)
 
     def tracked_words(self) -> Sequence[str]:
-        """The first held-out words, the longest first."""
-        return sorted((pair.source for pair in self.held_out()[:_TRACKED]), key=len, reverse=True)
+        """Words that can be read, if they have a trained length; else held-out words."""
+        return tuple(filter(self._fits, _TRACKED)) or [pair.source for pair in self.held_out()[:3]]
 
     def everyday(self) -> Sequence[str]:
         """None: few real words repeat their last letter at the right distance."""
@@ -80,10 +84,6 @@ class Repeat(Letters):
         other = {letter: "b" if letter == "a" else "a" for letter in letters}
         lengths = self.report_lengths()
         return [letter * (n - 2) + other[letter] + letter for letter in letters for n in lengths]
-
-    def report_lengths(self) -> tuple[int, ...]:
-        """Lengths on which accuracy is reported: those that have room for an answer."""
-        return tuple(n for n in super().report_lengths() if n >= HOLD_OUT_FROM)
 
 
 def _word(rng: np.random.Generator, n: int) -> str:

@@ -86,6 +86,8 @@ TRIES = 3
 """Attempts to observe a model for the first time; the first is made when `Watch` is created."""
 DENSE_ROWS, SPARSE_ROWS = 900_000, 1_000
 """The numbers of every step are kept until there are DENSE_ROWS rows; then of one step in SPARSE_ROWS."""
+_SPECIAL = re.compile(r"[\[<].+[\]>]")
+"""How special tokens are written: [CLS], <s>."""
 RESERVED = ("step", "loss", "seconds")
 
 Log = Callable[[int, str, Mapping[str, Array], tuple[str, Array] | None], None]
@@ -355,7 +357,7 @@ class Watch:
         return self._fitting(dict(list(maps.items())[:MAX_WORDS]))
 
     def _part_of(self, name: str) -> Part | None:
-        """The part of an input's maps to record in full; None, with a warning, where what is given is none."""
+        """The part of an input's maps to record in full; None, with a warning, if what is given is none."""
         given = self._part.get(name) if isinstance(self._part, Mapping) else self._part
         if given is None:
             return None
@@ -660,7 +662,10 @@ class Watch:
         if step >= self._next_measured:
             self._next_measured = step + max(1, (step - max(self._begun_at, 0)) // MEASURED)
             scores = {
-                site: pattern_scores([self._counted(text, site, of[site]) for text, of in open_maps.items()])
+                site: pattern_scores(
+                    [self._counted(text, site, of[site]) for text, of in open_maps.items()],
+                    [self._tokens_at(text, site) for text in open_maps],
+                )
                 for site in self._axes
                 if not site.endswith(PART)
             }
@@ -681,6 +686,14 @@ class Watch:
         if not self._axes[site].causal:
             return weights
         return np.where(later_cells(*weights.shape[1:]), np.nan, weights)
+
+    def _tokens_at(self, text: str, site: str) -> list[str | None] | None:
+        """The tokens of a self-attention, None for special ones; None where tokens are pooled."""
+        axes, word = self._axes[site], self._words[text]
+        tokens = word.tokens(axes.query)
+        if axes.query in word.pooled or tokens != word.tokens(axes.key)[: len(tokens)]:
+            return None
+        return [None if _SPECIAL.fullmatch(token) else token for token in tokens]
 
     def _counted(self, text: str, site: str, weights: Array) -> Array:
         """(H, Q, K) weights without the rows of padding, which are those whose own column is blocked."""
