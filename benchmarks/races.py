@@ -85,7 +85,7 @@ CLAIMS: Mapping[str, Callable[[Ended, Ended], bool]] = {
     "Pre-norm against post-norm": lambda left, right: right.half < left.half,
     "With and without √d": lambda left, right: right.sharpest > left.sharpest,
     "Repeating: 2 layers against 1": lambda left, right: (
-        left.exact >= 0.9 and right.exact < 0.75 and right.sharpest < THRESHOLD <= left.sharpest
+        left.exact >= 0.9 and right.exact < 0.1 and right.sharpest < THRESHOLD <= left.sharpest
     ),
     "Default against recipe etienne": lambda left, right: (
         left.exact >= 0.99 and right.turned > 300 and right.sharpest < left.sharpest - 0.05

@@ -69,7 +69,7 @@ RACES = {
     ),
     "Repeating: 2 layers against 1": PreparedRace(
         look_for="With two layers an induction head forms, and nine of ten words are right. With one layer "
-        "none can: no layer before it looks one token back.",
+        "none can form: no layer before it looks one token back. Hardly a word is right.",
         left=_REPEAT,
         right=_REPEAT.with_changes(n_decoder_layers=1),
         kind="sequence",

@@ -13,6 +13,7 @@ from transformer.insight.scores import (
     head_scores,
     pattern_scores,
     role_cells,
+    token_cells,
 )
 
 
@@ -50,7 +51,7 @@ ROLES_OF = {
     "encoder": ["mirror", "diagonal", "previous", "first", "eos"],
     "decoder": ["diagonal", "previous", "first"],
     "cross": ["mirror", "diagonal", "first", "eos"],
-    "sequence": ["mirror", "diagonal", "first", "sep"],
+    "sequence": ["mirror", "diagonal", "previous", "first", "sep"],
 }
 
 
@@ -69,6 +70,10 @@ def by_tokens(kind, word, role):
     else:
         src, tgt = ["[SOS]", *word, "[EOS]"], ["[SOS]", *reversed(word)]
         rows, columns = {"encoder": (src, src), "decoder": (tgt, tgt), "cross": (tgt, src)}[kind]
+    if kind == "sequence" and role == "previous":  # a row stands for what it reads, in either part
+        for part in (range(1, n + 1), range(n + 2, 2 * n + 2)):
+            yield from ((i, i - 1) for i in part if i - 1 in part)
+        return
     if kind == "cross":  # a row stands for what it writes
         rows = [*rows[1:], "[EOS]"]
     for i, row in enumerate(rows):
@@ -101,8 +106,63 @@ def test_each_role_score_is_the_mean_weight_on_the_cells_of_the_role(kind):
                 for b, n in enumerate(LENGTHS)
                 for i, j in by_tokens(kind, "abcdefgh"[:n], role)
             ]
-            assert len(hits) == sum(LENGTHS) - (len(LENGTHS) if role == "previous" else 0)
+            each = 2 if (kind, role) == ("sequence", "previous") else 1
+            assert len(hits) == each * (sum(LENGTHS) - (len(LENGTHS) if role == "previous" else 0))
             assert scores[role][head] == pytest.approx(np.mean(hits))
+
+
+def test_earlier_occurrences_and_the_token_after_the_last_one_are_found_by_comparing_tokens():
+    tokens = [None, "a", "b", "a", "c", "b", "b", None, "a"]
+    assert token_cells(tokens) == {
+        "prefix": {3: [2], 5: [3], 8: [4]},  # the second b stands right behind the first
+        "same": {3: [1], 5: [2], 6: [2, 5], 8: [1, 3]},
+    }
+    random = np.random.default_rng(3)
+    for _ in range(20):
+        drawn = random.integers(0, 4, 12).tolist()
+        found = token_cells(drawn)
+        for row, token in enumerate(drawn):
+            before = [i for i in range(row) if drawn[i] == token]
+            assert found["same"].get(row, []) == before
+            behind = before[-1] + 1 if before else row
+            assert found["prefix"].get(row, []) == ([behind] if behind < row else [])
+
+
+@pytest.mark.parametrize("kind", ["sequence", "encoder", "decoder"])
+def test_scores_of_induction_are_means_over_the_rows_whose_token_occurred_before(kind):
+    weights = drawn(kind)
+    random = np.random.default_rng(4)
+    tokens = [[None, *random.integers(0, 3, 6).tolist(), None] for _ in LENGTHS]
+    scores = head_scores(weights, kind, LENGTHS, tokens=tokens)
+    for head in range(N_HEADS):
+        prefix, same = [], []
+        for b, word in enumerate(tokens):
+            for row in range(1, 7):
+                before = [i for i in range(1, row) if word[i] == word[row]]
+                if before:
+                    same.append(weights[b, head, row, before].sum())
+                if before and before[-1] + 1 < row:
+                    prefix.append(weights[b, head, row, before[-1] + 1])
+        assert scores["prefix"][head] == pytest.approx(np.mean(prefix), rel=1e-5)
+        assert scores["same"][head] == pytest.approx(np.mean(same), rel=1e-5)
+    assert "prefix" not in head_scores(weights, kind, LENGTHS)
+
+
+def test_an_own_model_has_scores_of_induction_if_a_token_of_its_inputs_occurs_again():
+    weights = drawn("sequence")[:2, :, :6, :6]
+    weights[:, :, np.triu_indices(6, 1)[0], np.triu_indices(6, 1)[1]] = np.nan
+    tokens = [["[CLS]", "to", "be", "or", "to", "be"], ["a", "b", "c", "d", "e", "f"]]
+    tokens[0][0] = None
+    scores = pattern_scores(list(weights), tokens)
+    for head in range(N_HEADS):
+        assert scores["prefix"][head] == pytest.approx(
+            np.mean([weights[0, head, 4, 2], weights[0, head, 5, 3]])
+        )
+        assert scores["same"][head] == pytest.approx(
+            np.mean([weights[0, head, 4, 1], weights[0, head, 5, 2]])
+        )
+    assert "prefix" not in pattern_scores(list(weights), tokens[1:])
+    assert "prefix" not in pattern_scores(list(weights), [None, None])
 
 
 def test_words_of_one_letter_have_zero_entropy():
@@ -147,8 +207,10 @@ def test_padding_and_the_rows_of_special_tokens_do_not_count(kind):
         changed[b, :, first + n :] = 9.0
         changed[b, :, :, n + 2 :] = 9.0
     before, after = head_scores(weights, kind, LENGTHS), head_scores(changed, kind, LENGTHS)
-    # The focus counts every column, including padding that no mask blocks.
-    assert all((before[name] == after[name]).all() for name in before if name != "focus")
+    # The focus counts every column, including padding that no mask blocks; in a sequence, the previous token
+    # counts in every row that reads a letter.
+    others = {"focus", "previous"} if kind == "sequence" else {"focus"}
+    assert all((before[name] == after[name]).all() for name in before.keys() - others)
     only_rows = np.where(changed == 9.0, 9.0, weights)
     for b, n in enumerate(LENGTHS):
         first = {"cross": 0, "sequence": n + 1}.get(kind, 1)

@@ -148,6 +148,16 @@ def test_tracked_words_with_a_known_answer_have_its_pieces_and_alignment(state, 
     assert [tracked.held_out for tracked in frame.words] == [True, False, True, False]
 
 
+def tokens_of(task, batch, axes):
+    """Return the ids of a self-attention, None for [PAD], [SOS], [EOS], [UNK] and [SEP]; None for others."""
+    if axes.query != axes.key:
+        return None
+    special = [task.tgt_tokenizer.encode([""])[0][0], task.tgt_tokenizer.encode([""])[0][-1], 0, 3]
+    special.append(task.tgt_tokenizer.sep_id)
+    ids = batch.src if axes.query == "src" else batch.tgt_in
+    return [[None if id_ in special else id_ for id_ in row] for row in ids.tolist()]
+
+
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_heads_are_scored_on_the_gold_alignment_of_held_out_sentences(state, topology, frame_of):
     made = state(topology=topology)
@@ -164,6 +174,7 @@ def test_heads_are_scored_on_the_gold_alignment_of_held_out_sentences(state, top
             [2, 5],
             answers=[5, 3],
             links=links if site in reading_sites(frame.axes) else None,
+            tokens=tokens_of(made.task, batch, frame.axes[site]),
         )
         assert frame.head_scores[site].keys() == scores.keys()
         for name, values in scores.items():

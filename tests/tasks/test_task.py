@@ -239,7 +239,10 @@ def test_batches_of_every_task_fit_the_positions_of_its_model(name):
         for topology in ("encoder-decoder", "decoder-only")
     )
     corpus = made.corpus
-    assert (corpus.same_length, corpus.translates) == (name in LETTER_TASKS, name in GRAMMARS)
+    assert (corpus.same_length, corpus.translates) == (
+        name in LETTER_TASKS and name != "repeat",
+        name in GRAMMARS,
+    )
     assert made.name == name
     held_out, state = made.held_out(), np.random.get_state()[1].copy()
     trained = [made.words(5, k) for k in range(20)]

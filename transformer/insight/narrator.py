@@ -15,11 +15,7 @@ _ROLES = {
     "encoder": {"diagonal": "itself", "previous": "the letter before", "mirror": "the mirrored letter"},
     "decoder": {"diagonal": "the letter just read", "previous": "the letter before that"},
     "cross": {"mirror": "the letter to write next", "diagonal": "the letter at the same place"},
-    "sequence": {
-        "mirror": "the letter to write next",
-        "diagonal": "the letter at the same place",
-        "previous": "the token before",
-    },
+    "sequence": {"mirror": "the letter to write next", "diagonal": "the letter at the same place"},
 }
 
 

@@ -18,7 +18,9 @@ ABOUT = {
     "copy": About("Copy words", "random letters, written as they are"),
     "sort": About("Sort letters", "random letters, in alphabetical order"),
     "caesar": About("Caesar's cipher", "random letters, each shifted in the alphabet"),
-    "repeat": About("Repeat what came before", "random letters; what came after the last letter before"),
+    "repeat": About(
+        "Repeat what came before", "random letters; those from the last letter's earlier place on"
+    ),
     "dates": About("Dates", "English dates, written as 2021-03-12"),
     "en-fr": About("English to French", "English sentences, in French"),
     "en-it": About("English to Italian", "English sentences, in Italian"),

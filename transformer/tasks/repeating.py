@@ -1,4 +1,4 @@
-"""Repeating: the answer is what came after the last letter's earlier occurrence (induction)."""
+"""Repeating: the answer begins with the last letter, and goes on as from its earlier place (induction)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from transformer.tasks.corpus import HELD_OUT_SEED, Links, Pair
 from transformer.tasks.letters import ALPHABET, HOLD_OUT_FROM, Letters, is_held_out
 
 SHORTEST, LONGEST = 3, 8
-"""Letters of an answer, where the word has room for them."""
-_TRACKED = ("sunflowers", "foxhunterh", "myplaneticp", "dynamited")
+"""Letters between the two occurrences, where the word has room for them."""
+_TRACKED = ("sunflowers", "foxhunterh", "myplanetp", "dynamited")
 
 
 class Repeat(Letters):
-    """Read a word whose last letter has occurred before; write what stood between the two.
+    """Read a word whose last letter has occurred before; write what came from there on, up to the end.
 
     The place of the earlier letter and the length of the answer are random, so that places alone do not tell
     which letters to write: the sequence has to be searched for the letter that was read last (Olsson et al.,
@@ -30,11 +30,11 @@ class Repeat(Letters):
         super().__init__(max(shortest, HOLD_OUT_FROM, longest // 2), longest)
 
     def answer(self, word: str) -> str:
-        """The letters between the last letter and its last earlier occurrence; empty where there are none."""
-        return word[word.rfind(word[-1], 0, len(word) - 1) + 1 : -1] if word[-1] in word[:-1] else ""
+        """The letters from the last earlier occurrence of the last letter on; empty where there is none."""
+        return word[word.rfind(word[-1], 0, len(word) - 1) : -1] if word[-1] in word[:-1] else ""
 
     def links(self, word: str) -> Links:
-        """Each letter comes from its place after the earlier occurrence."""
+        """Each letter comes from its place from the earlier occurrence on."""
         begin = len(word) - 1 - len(self.answer(word))
         return tuple((i,) for i in range(begin, len(word) - 1))
 
@@ -66,7 +66,7 @@ class Repeat(Letters):
         return ()
 
     def find(self, source: str) -> Pair | None:
-        """A word with its answer; None where nothing stands between its last letter and an earlier one."""
+        """A word with its answer; None where its last letter has not occurred before."""
         return super().find(source) if source and self.answer(source) else None
 
     def words_of_length(self, length: int, count: int) -> list[str]:

@@ -14,8 +14,10 @@ NAMES = {
 }
 ROLES = {
     "mirror": "anti-diagonal",
+    "prefix": "induction",
     "diagonal": "diagonal",
     "previous": "previous token",
+    "same": "same token",
     "first": "[SOS] sink",
     "eos": "[EOS] sink",
 }
