@@ -16,7 +16,13 @@ from transformer.insight.scores import ROLES
 from transformer.recording.metrics import Metrics
 from transformer.recording.view import ENDED, RunView
 
-SCORES = {**ROLES, "focus": "focus (highest weight of a row)", "entropy": "entropy (how even)"}
+SCORES = {
+    **ROLES,
+    "focus": "focus (highest weight of a row)",
+    "entropy": "entropy (how even)",
+    "place": "by place (explained by places alone)",
+    "token": "by token (explained by tokens alone)",
+}
 """Each score to its name on the screen."""
 SHORT_AXIS = 400
 """Least last step of the axis of curves, unless fewer steps are planned."""

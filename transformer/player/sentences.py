@@ -15,6 +15,8 @@ from transformer.insight.scores import THRESHOLD
 from transformer.recording.frame import LEAST_CHANGE, Frame, RecordedWord
 from transformer.recording.view import FAILED, IDLE, RECORDED, TRAINING, RunView
 
+MAINLY, HARDLY = 0.6, 0.3
+"""From which share on a head goes by place or by token, and below which by neither."""
 STATE_SIGNS = {
     "idle": "○",
     "queued": "◌",
@@ -115,7 +117,27 @@ def _clearest(frame: Frame) -> str:
             f"{_most_needed(frame)}"
         )
     link = link_to_head(site, head, name if is_own(frame.axes) else name.capitalize())
-    return f"<b>{link} {aim.does}:</b> {score:.0%} of its attention is on {aim.target}.{_most_needed(frame)}"
+    return (
+        f"<b>{link} {aim.does}:</b> {score:.0%} of its attention is on {aim.target}."
+        f"{_goes_by(frame)}{_most_needed(frame)}"
+    )
+
+
+def _goes_by(frame: Frame) -> str:
+    """By what the clearest head finds its place, where that is clear."""
+    site, head = frame.clearest
+    scores = frame.head_scores[site]
+    if "place" not in scores:
+        return ""
+    place, token = float(scores["place"][head]), float(scores["token"][head])
+    noun = "letter" if frame.aim == "mirror" else "token"
+    if place >= MAINLY and token < MAINLY:
+        return f" It goes by place ({place:.0%}), whatever the {noun}."
+    if token >= MAINLY and place < MAINLY:
+        return f" It goes by the {noun}s ({token:.0%}), wherever they stand."
+    if max(place, token) < HARDLY:
+        return f" It goes neither by place ({place:.0%}) nor by single {noun}s ({token:.0%})."
+    return ""
 
 
 def _most_needed(frame: Frame) -> str:

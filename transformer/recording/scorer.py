@@ -6,15 +6,20 @@ import numpy as np
 import torch
 
 from transformer.axes import reading_sites
+from transformer.insight.origin import LEAST_WORDS, origin_scores
 from transformer.insight.scores import head_scores
 from transformer.model.transformer import Transformer
 from transformer.recording.frame import Array
 from transformer.recording.tape import record
-from transformer.tasks import Task
+from transformer.tasks import Batch, Task
 from transformer.tasks.unknown import mostly_known
 
 N_SCORED_WORDS = 64
 """Maximum number of held-out examples for head scores; mostly known tokens, words of 3 letters or more."""
+
+
+N_EQUAL_WORDS = 64
+"""Maximum number of held-out examples of one length, on which place and token are measured."""
 
 
 class Scorer:
@@ -38,14 +43,16 @@ class Scorer:
         self._answers = None if letters else tuple(len(ids) - 2 for ids in written)
         links = [task.links(word) for word in self._words]
         self._links = tuple(one or () for one in links) if task.aim == "gold" else None
+        self._equal = _of_one_length(task)
+        self._equal_sides: dict[bool, dict[str, Array]] = {}
         special = {getattr(task.tgt_tokenizer, f"{name}_id") for name in ("pad", "sos", "eos", "unk", "sep")}
-        batch = task.encode(self._words)
+        self._special = np.array(sorted(special))
         self._tokens = {
-            side: [[None if id_ in special else id_ for id_ in row] for row in ids.tolist()]
-            for side, ids in (("src", batch.src), ("tgt", batch.tgt_in), ("seq", batch.tgt_in))
+            side: [[None if id_ < 0 else id_ for id_ in row] for row in ids.tolist()]
+            for side, ids in self._sides(task.encode(self._words)).items()
         }
         """Ids by the side of an axis; those of [PAD] and other special tokens are None."""
-        self._tensors: dict[bool, tuple[torch.Tensor, torch.Tensor]] = {}
+        self._tensors: dict[tuple[bool, bool], tuple[torch.Tensor, torch.Tensor]] = {}
 
     def scores(self, model: Transformer) -> dict[str, dict[str, Array]]:
         """Every score of every head, (H,) each, by site and name. Leaves the model in eval mode."""
@@ -53,6 +60,7 @@ class Scorer:
             model.eval()  # the next training step sets train mode again
         with record(model) as tape:
             model(*self._batch(filled=not model.masked("padding"), device=model.to_logits.weight.device))
+        origin = self._origin(model)
         every = model.axes()
         reading = reading_sites(every)
         scores = {
@@ -65,16 +73,51 @@ class Scorer:
                 links=self._links if site in reading else None,
                 tokens=self._tokens[axes.query] if axes.query == axes.key else None,
             )
+            | origin.get(site, {})
             for site, axes in every.items()
         }
         if self._any_known:
             return scores
         return {site: {name: np.zeros_like(row) for name, row in of.items()} for site, of in scores.items()}
 
-    def _batch(self, *, filled: bool, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-        """The encoded words, cached for each value of `filled`."""
-        if filled not in self._tensors:
-            batch = self._task.encode(self._words, filled=filled)
+    def _origin(self, model: Transformer) -> dict[str, dict[str, Array]]:
+        """By what each head finds its place, on words of one length; empty where there are too few."""
+        if len(self._equal) < LEAST_WORDS:
+            return {}
+        filled = not model.masked("padding")
+        with record(model) as tape:
+            model(*self._batch(filled=filled, device=model.to_logits.weight.device, equal=True))
+        if filled not in self._equal_sides:
+            self._equal_sides[filled] = self._sides(self._task.encode(self._equal, filled=filled))
+        sides, found = self._equal_sides[filled], {}
+        for site, axes in model.axes().items():
+            weights = np.array(tape.weights[site])
+            if axes.causal:
+                weights[..., np.triu(np.ones(weights.shape[2:], dtype=bool), 1)] = np.nan
+            found[site] = origin_scores(weights, sides[axes.query], sides[axes.key])
+        return found
+
+    def _sides(self, batch: Batch) -> dict[str, Array]:
+        """(B, T) ids by the side of an axis; -1 for special tokens."""
+        found = {"src": batch.src, "tgt": batch.tgt_in, "seq": batch.tgt_in}
+        return {side: np.where(np.isin(ids, self._special), -1, ids) for side, ids in found.items()}
+
+    def _batch(
+        self, *, filled: bool, device: torch.device, equal: bool = False
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """The encoded words, cached; `equal`: those of one length."""
+        key = filled, equal
+        if key not in self._tensors:
+            batch = self._task.encode(self._equal if equal else self._words, filled=filled)
             src, tgt = torch.from_numpy(batch.src), torch.from_numpy(batch.tgt_in)
-            self._tensors[filled] = src.to(device), tgt.to(device)
-        return self._tensors[filled]
+            self._tensors[key] = src.to(device), tgt.to(device)
+        return self._tensors[key]
+
+
+def _of_one_length(task: Task) -> list[str]:
+    """The held-out examples of the most frequent length of questions; their answers may differ in length."""
+    words = task.held_out()
+    sizes: dict[int, list[str]] = {}
+    for word, question in zip(words, task.src_tokenizer.encode(words), strict=True):
+        sizes.setdefault(len(question), []).append(word)
+    return max(sizes.values(), key=len, default=[])[:N_EQUAL_WORDS]

@@ -42,12 +42,12 @@ def test_the_table_holds_the_newest_scores_at_the_step_on_the_screen(ask, step, 
     view, rows = ask.run.view, table(ask.go_to_step(step))
     found = separate_model(ask, measured).head_scores
     assert list(rows.index) == [name.format(head) for name in NAMES.values() for head in (1, 2)]
-    assert list(rows.columns) == ["role", *ROLES, "focus", "entropy"]
+    assert list(rows.columns) == ["role", *ROLES, "focus", "entropy", "place", "token"]
     for site, name in NAMES.items():
         for head in range(2):
             row = rows.loc[name.format(head + 1)]
             assert row["role"] == view.frame_at(step).role(site, head)
-            for score in (*ROLES, "focus", "entropy"):
+            for score in (*ROLES, "focus", "entropy", "place", "token"):
                 if score in found[site]:
                     assert row[score] == pytest.approx(float(found[site][score][head]), abs=1e-5)
                 else:
