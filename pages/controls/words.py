@@ -21,10 +21,11 @@ def draw_word_box(run: Watched) -> None:
     with st.sidebar, st.container(key="own_words", gap="xsmall"):
         if not ownership.owns(run):
             return
+        noun = "word" if run.config.train.task in LETTER_TASKS else "sentence"
         st.text_input(
-            "Your own word" if run.task.corpus.same_length else "Your own sentence",
+            f"Your own {noun}",
             key="own_word",
-            placeholder="your word…" if run.task.corpus.same_length else "a sentence…",
+            placeholder="your word…" if noun == "word" else f"a {noun}…",
             on_change=_typed,
             width="stretch",
             help=f"{input_help(run)} Press Enter.",
@@ -89,9 +90,9 @@ def input_help(run: Watched) -> str:
     """What can be typed for this run, as the help text of a box."""
     train = run.config.train
     if train.task in LETTER_TASKS:
-        return (
-            f"Letters a to z, up to {2 * train.max_letters}; training words have at most {train.max_letters}."
-        )
+        again = " Its last letter has to occur before." if train.task == "repeat" else ""
+        longest = train.max_letters
+        return f"Letters a to z, up to {2 * longest}; training words have at most {longest}.{again}"
     example = run.questions[0].text
     known = {
         "dates": "An English date",

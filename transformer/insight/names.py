@@ -99,8 +99,8 @@ AIMS = {
         does="reads the word backwards",
     ),
     "prefix": Aim(
-        target="the token after the same token before",
-        title="Attention on what came after the same token before",
+        target="what followed the same token before",
+        title="Attention on what followed the same token before",
         turned="became an induction head",
         does="continues what came before (induction)",
     ),

@@ -136,7 +136,7 @@ def _goes_by(frame: Frame) -> str:
     if token >= MAINLY and place < MAINLY:
         return f" It goes by the {noun}s ({token:.0%}), wherever they stand."
     if max(place, token) < HARDLY:
-        return f" It goes neither by place ({place:.0%}) nor by single {noun}s ({token:.0%})."
+        return f" It goes neither by place ({place:.0%}) nor by {noun}s ({token:.0%})."
     return ""
 
 
