@@ -82,9 +82,9 @@ def measure_tab(run: Watched, word: str) -> Draw:
             st.caption(
                 f"Scores at step {frame.measurement.step:,}, on up to 64 test examples, without the rows "
                 "of special tokens. Entropy is 0 if all weight is on one token and 1 if all tokens get the "
-                f"same weight. A head’s role is its highest score, if that is at least {THRESHOLD:g}. By place and "
-                "by token: the share of its weights that places alone, or pairs of tokens alone, explain (adjusted "
-                "R²), on examples of one length."
+                f"same weight. A head’s role is its highest score, from {THRESHOLD:g} on. By place "
+                "and by token: the share of its weights that places alone, or pairs of tokens alone, explain "
+                "(adjusted R²), on examples of one length."
                 + ("" if mostly_known(run.task, run.task.held_out(), 1) else f" {_ALL_UNKNOWN}")
             )
             names = _names(frame)

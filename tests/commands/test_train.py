@@ -244,3 +244,32 @@ def test_a_run_that_could_not_be_fully_saved_gives_exit_code_1_and_the_reason(tr
     code, lines, error = train("--out", tmp_path / "kept", "--json")
     assert (code, json.loads(lines[-1])["steps"]) == (1, 8)
     assert "are not on disk (No space left on device)" in error.splitlines()[-1]
+
+
+def test_several_seeds_give_the_runs_of_each_seed_and_a_line_on_all(train):
+    code, lines, _ = train("--json", "--seed", "4", "--steps", "5", "--seeds", "2")
+    assert code == 0
+    *each, last = (json.loads(line) for line in lines)
+    alone = [json.loads(train("--json", "--seed", seed, "--steps", "5")[1][-1]) for seed in ("4", "5")]
+    for one, other in zip(each, alone, strict=True):
+        assert one.pop("seconds") > 0 < other.pop("seconds")
+        assert one == other
+    assert last == {
+        "seeds": [4, 5],
+        "turned": [None, None],
+        "in_common": "In none of 2 runs a head began to read backwards.",
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--seeds", "1"), "--seeds 1 is outside 2 to 12"),
+        (("--seeds", "13"), "--seeds 13 is outside 2 to 12"),
+        (("--seeds", "2", "--out", "mine"), "leave out --out"),
+    ],
+)
+def test_seeds_that_cannot_be_trained_are_refused(train, arguments, said):
+    code, _, error = train(*arguments)
+    assert code == 2
+    assert said in complaint(error)

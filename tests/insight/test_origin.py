@@ -1,4 +1,4 @@
-"""By place or by token: the shares of weights that either explains, as regressions on indicators find them."""
+"""By place or by token: the shares of weights that either explains, as regressions on groups find them."""
 
 from __future__ import annotations
 

@@ -19,6 +19,12 @@ from transformer.runs.registry import DRAFT_SECONDS, REGISTRY
 from transformer.stories.files import ENVIRONMENT, read_story
 from transformer.tasks import completed
 
+SHIPPED = [
+    "A first tour",
+    "Fifteen minutes for a class",
+    "Ten minutes on induction",
+    "Attention in five minutes",
+]
 FILE = """
 title = "Two steps"
 
@@ -94,14 +100,13 @@ def test_the_list_has_the_built_in_stories_with_the_tour_first_and_those_of_the_
     monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
     visitor = visit({}, page="stories")
     titles = [unescaped(one.value) for one in visitor.at.subheader]
-    shipped = ["A first tour", "Fifteen minutes for a class", "Attention in five minutes"]
-    assert [one for one in titles if one != "Two steps"] == shipped
+    assert [one for one in titles if one != "Two steps"] == SHIPPED
     assert "Two steps" in titles
     assert begins(visitor) == [
         "tour",
-        *(name for name in begins(visitor) if name in ("class", "mine", "talk")),
+        *(name for name in begins(visitor) if name in ("class", "induction", "mine", "talk")),
     ]
-    assert len(begins(visitor)) == 4
+    assert len(begins(visitor)) == 5
     assert [error for error in visitor.errors if error.startswith("broken.toml: Line 5, slide 1")]
 
 
@@ -116,7 +121,7 @@ def test_a_card_says_for_whom_a_story_is_how_long_it_takes_and_what_it_needs(vis
         assert f"**{who}**" in visitor.texts
         assert any(text.startswith(about) for text in visitor.texts)
         assert any(text.startswith(needs) for text in visitor.texts)
-    assert begins(visitor) == ["tour", "class", "talk"]
+    assert begins(visitor) == ["tour", "class", "induction", "talk"]
     assert pictures(visitor) == [
         ("Recorded map: “playground”, step 200", "Map of decoder layer 2, head 2, for playground"),
         ("Recorded map: “playground”, step 200", "Map of decoder layer 1, head 2, for playground"),
@@ -171,10 +176,7 @@ def test_own_runs_and_stories_are_behind_the_cards_and_open_for_who_has_a_story(
     assert ("**Tell it**", f"story={packed(FILE)}") in links(author)
     owner = revisit().go("stories")
     with_run = [(label, query) for label, query in links(owner) if "with your run" in label]
-    assert [label for label, _ in with_run] == [
-        f"{title}, with your run"
-        for title in ("A first tour", "Fifteen minutes for a class", "Attention in five minutes")
-    ]
+    assert [label for label, _ in with_run] == [f"{title}, with your run" for title in SHIPPED]
     assert all(owner.run.id in query for _, query in with_run)
     viewer = visit({"run": owner.run.id}).go("stories")
     assert not any("with your run" in label for label, _ in links(viewer))

@@ -17,6 +17,7 @@ from transformer.commands.line import place, print_json, print_message
 from transformer.commands.settings import configuration, own_data
 from transformer.config import DEVICES, KINDS_OF, TASKS, TOKENIZERS, RunConfig
 from transformer.errors import LEFT_ALONE, InputError, explained
+from transformer.insight.seeds import Ending, in_common
 from transformer.recipes import RECIPES
 from transformer.recording.view import FAILED, FINISHED, PAUSED, STOPPED, RunView
 from transformer.runs.run import Run
@@ -25,6 +26,8 @@ from transformer.tasks import completed
 if TYPE_CHECKING:
     from transformer.training.distributed import Distributed
 
+MOST_SEEDS = 12
+"""Maximum number of runs of `--seeds`."""
 SEVERAL = """\
 Several processes, on one machine or on several, train one model together, each with its share of the rows
 of every batch, where PyTorch's launcher starts them: torchrun --nproc-per-node N -m transformer train ..."""
@@ -65,6 +68,12 @@ def add(commands: Any) -> None:
         "--topology", choices=list(KINDS_OF), help="stacks of the model (default: the recipe's)"
     )
     train.add_argument("--seed", type=int, help="sets the first weights and every batch")
+    train.add_argument(
+        "--seeds",
+        type=int,
+        metavar="N",
+        help=f"train N runs, 2 to {MOST_SEEDS}, with this seed and those after it, one after another",
+    )
     train.add_argument("--steps", type=int, help="planned steps; the schedule's decay ends with them")
     train.add_argument(
         "--target", type=float, help="stop at this share of exact held-out examples, e.g. 0.99"
@@ -114,6 +123,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     resolve_device(config.device)
     completed(config)  # before the file is created: the task may refuse these settings
+    if arguments.seeds is not None:
+        return _with_seeds(config, arguments, counts)
     config, distributed = _joined(config)
     if distributed is not None and not distributed.leads:
         return _take_part(config, distributed)
@@ -127,6 +138,36 @@ def run(arguments: argparse.Namespace) -> int:
         signal.signal(signal.SIGTERM, lambda *_: training.stop())
     training.start()
     return _to_its_end(training, arguments, counts, distributed)
+
+
+def _with_seeds(config: RunConfig, arguments: argparse.Namespace, counts: dict[str, Any]) -> int:
+    """Train runs that differ in their seeds; print a line for each, and what they have in common.
+
+    Returns 1 if one of them failed, was interrupted or missed the target. Raises InputError.
+    """
+    if not 2 <= arguments.seeds <= MOST_SEEDS:
+        raise InputError(f"--seeds {arguments.seeds} is outside 2 to {MOST_SEEDS}.")
+    if arguments.out is not None or place() is not None:
+        raise InputError("--seeds trains several runs in one process: leave out --out, and the launcher.")
+    endings, code = [], 0
+    for seed in range(config.seed, config.seed + arguments.seeds):
+        training = Run(config.with_changes(seed=seed), every_step=False)
+        training.start()
+        ended = _to_its_end(training, arguments, counts)
+        view, code = training.view, max(code, ended)
+        endings.append(Ending(seed=seed, failed=view.state == FAILED, turned=view.turned_at))
+        if view.state == STOPPED:
+            break
+    frame = view.frame
+    said = in_common(endings, "mirror" if frame is None else frame.aim)
+    if arguments.json:
+        turned = [
+            one.turned and dict(zip(("step", "site", "head"), one.turned, strict=True)) for one in endings
+        ]
+        print_json({"seeds": [one.seed for one in endings], "turned": turned, "in_common": said})
+    else:
+        sys.stdout.write(said + "\n")
+    return code
 
 
 def _resumed(arguments: argparse.Namespace) -> int:
