@@ -1,0 +1,160 @@
+"""Where a score of an attention comes from: which parts of the two residual streams make it.
+
+The stream before an attention is a sum: token, position, and what each sublayer before it has written. A norm
+is linear once its mean and its deviation are taken as they are, so every query and every key is a sum of as
+many parts, and a score is the sum of all products of a query part and a key part ("A Mathematical Framework
+for Transformer Circuits", Elhage et al., 2021). The sum is exact.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from transformer.anatomy.passes import AttentionPass, ForwardTrace, ResidualPass
+from transformer.insight.names import site_name
+from transformer.recording.frame import Array
+
+Parts = dict[str, Array]
+"""Name of a part to (T, D): what it adds at each position."""
+BIASES = "biases"
+MOST = 8
+"""Maximum number of parts of a stream; with more, sublayers of a layer are added up."""
+
+
+@dataclass(frozen=True)
+class ScoreParts:
+    """One score as the sum of products of parts."""
+
+    queries: tuple[str, ...]
+    keys: tuple[str, ...]
+    values: Array
+    """(queries, keys), scaled as the score."""
+    score: float
+
+    def printed(self, digits: int) -> list[list[str]]:
+        """The values as text, rounded so that they add up to the rounded score in the last digit."""
+        unit = 10**digits
+        exact = self.values * unit
+        whole = np.floor(exact)
+        missing = round(self.score * unit) - int(whole.sum())
+        order = np.argsort(-(exact - whole), axis=None)
+        whole.flat[order[: max(0, missing)]] += 1
+        whole.flat[order[missing:]] -= 1 if missing < 0 else 0
+        return [[f"{value / unit:+.{digits}f}" for value in row] for row in whole.tolist()]
+
+
+def score_parts(trace: ForwardTrace, site: str, head: int, row: int, column: int) -> ScoreParts:
+    """The parts of one score, before the mask.
+
+    Args:
+        trace: a forward pass.
+        site: the attention, such as decoder.1.cross.
+        head: counted from 0, like row and column; too large an index means the last one.
+    """
+    attention = trace.attentions[site]
+    head, row, column = (
+        min(i, n - 1) for i, n in zip((head, row, column), attention.scores.shape, strict=True)
+    )
+    stack = site.split(".")[0]
+    own = _before(trace, stack, attention.module)
+    reads = _normed(trace, own, attention) if trace.config.model.norm_placement == "pre" else own
+    memory = _output(trace, "encoder") if site.endswith(".cross") else reads
+    scale = 1 / math.sqrt(trace.config.model.score_width)
+    query = _projected(trace, reads, f"{attention.module}.to_query", head, row)
+    key = _projected(trace, memory, f"{attention.module}.to_key", head, column)
+    values = scale * np.stack(list(query.values())) @ np.stack(list(key.values())).T
+    return ScoreParts(tuple(query), tuple(key), values, float(attention.scores[head, row, column]))
+
+
+def _before(trace: ForwardTrace, stack: str, module: str | None) -> Parts:
+    """The parts of a stack's stream before a module; None: after the last one."""
+    passed = trace.stacks[stack]
+    scale = math.sqrt(trace.config.model.d_model) if passed.scaled else 1.0
+    parts: Parts = {"token": (scale * passed.embedded).astype(np.float64)}
+    if trace.config.model.positions != "none":
+        parts["position"] = passed.positions.astype(np.float64)
+    for one in _sublayers(trace, stack):
+        if one.module == module:
+            break
+        name = _named(one)
+        if trace.config.model.norm_placement == "post":
+            parts = _normed(trace, parts | {name: one.output.astype(np.float64)}, one)
+        else:
+            parts[name] = (one.output if trace.config.model.norm_placement == "pre" else one.normed).astype(
+                np.float64
+            )
+    return _fewer(parts)
+
+
+def _sublayers(trace: ForwardTrace, stack: str) -> list[ResidualPass]:
+    """The sublayers of a stack, in order."""
+    found: list[ResidualPass] = []
+    for i, layer in enumerate(trace.stacks[stack].layers):
+        here = (one for site, one in trace.attentions.items() if _is_of(site, stack, i))
+        found += [*here, layer]
+    return found
+
+
+def _is_of(site: str, stack: str, layer: int) -> bool:
+    return site.split(".")[:2] == [stack, str(layer)]
+
+
+def _named(one: ResidualPass) -> str:
+    """The name of what a sublayer writes: "decoder layer 1, cross"."""
+    stack, layer, module = one.module.split(".")
+    what = module.removesuffix("_attention").replace("_", "-")
+    plain = isinstance(one, AttentionPass) and what == "attention"
+    return f"{site_name(f'{stack}.{layer}')}, {'attention' if plain else what}"
+
+
+def _fewer(parts: Parts) -> Parts:
+    """The parts, with those of a layer added up where there are more than MOST."""
+    if len(parts) <= MOST:
+        return parts
+    found: Parts = {}
+    for name, values in parts.items():
+        layer = name.split(",")[0]
+        found[layer] = found[layer] + values if layer in found else values
+    return found
+
+
+def _output(trace: ForwardTrace, stack: str) -> Parts:
+    """The parts of a stack's output, after its final norm."""
+    parts = _before(trace, stack, None)
+    name = f"{stack}_norm"
+    return _through(trace, parts, name) if f"{name}.weight" in trace.parameters else parts
+
+
+def _normed(trace: ForwardTrace, parts: Parts, one: ResidualPass) -> Parts:
+    return _through(trace, parts, one.norm)
+
+
+def _through(trace: ForwardTrace, parts: Parts, norm: str) -> Parts:
+    """The parts after a norm, whose mean and deviation are those of their sum."""
+    model = trace.config.model
+    whole = np.sum(list(parts.values()), axis=0)
+    if model.norm == "scalar":
+        deviation = whole.std(axis=-1, ddof=1, keepdims=True) + model.norm_eps
+    else:
+        deviation = np.sqrt(whole.var(axis=-1, keepdims=True) + model.norm_eps)
+    gain, bias = (trace.parameters[f"{norm}.{name}"].astype(np.float64) for name in ("weight", "bias"))
+    found = {name: gain * (one - one.mean(axis=-1, keepdims=True)) / deviation for name, one in parts.items()}
+    found[BIASES] = found.get(BIASES, 0.0) + np.broadcast_to(bias, whole.shape)
+    return found
+
+
+def _projected(trace: ForwardTrace, parts: Parts, module: str, head: int, place: int) -> dict[str, Array]:
+    """What each part becomes in the query or the key of one head at one position, (d_head,) each."""
+    width = trace.config.model.d_head
+    rows = slice(head * width, (head + 1) * width)
+    weight = trace.parameters[f"{module}.weight"][rows].astype(np.float64)
+    found = {name: weight @ one[place] for name, one in parts.items()}
+    bias = trace.parameters.get(f"{module}.bias")
+    if bias is not None:
+        found[BIASES] = found.get(BIASES, np.zeros(width)) + bias[rows].astype(np.float64)
+    if BIASES in found:
+        found[BIASES] = found.pop(BIASES)  # the last one
+    return found
