@@ -677,6 +677,28 @@ def test_a_measure_that_fails_is_said_once_and_the_maps_go_on(toy, watched, how,
     assert len(kept(watch).frames) > 5
 
 
+def test_a_measure_that_fails_at_once_makes_no_more_steps_due(toy, watched, monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(module.time, "monotonic", lambda: clock.now)
+    recorded_steps = []
+    for measure in (None, lambda model: model.gone):
+        watch = watched(toy, {"line": EXAMPLE}, measure=measure)
+        looks, look = [], watch._observed
+        monkeypatch.setattr(
+            watch, "_observed", lambda looks=looks, look=look: looks.append(1) or slow(clock, look)
+        )
+        for step in range(1, 100):
+            clock.now += 0.1
+            watch.step(step, loss=1.0)
+        recorded_steps.append(len(looks))
+    assert recorded_steps[1] <= recorded_steps[0] < 60
+
+
+def slow(clock, look):
+    clock.now += 0.05
+    return look()
+
+
 def test_a_measure_that_failed_is_tried_again_and_changes_no_gradient(toy, watched):
     calls = []
 

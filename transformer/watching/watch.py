@@ -534,10 +534,9 @@ class Watch:
             drawn = {"loss": loss} | {name: one for name, one in numbers.items() if self._has_curve(name)}
             known = {name: self._number(name, value) for name, value in drawn.items()}
             self._view.metrics.append(step=step, seconds=self._seconds_before + max(seconds, 0.0), **known)
-        measures = self._worth is not None and (always or self._is_worth_due())
-        if always or measures or self._due(step):
+        if always or self._due(step):
             self._look(step)
-            if measures and self._recorded == step:
+            if self._worth is not None and self._recorded == step and (always or self._is_worth_due()):
                 self._measure_worth(step)
         if begins or (self._archive.due and time.monotonic() >= self._write_at):
             self._publish()
