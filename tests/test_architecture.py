@@ -54,7 +54,7 @@ MAY_IMPORT = {
     "anatomy": BASE | {"answers", "asking", "recording", "insight", "model", "tasks", "training"},
     "player": BASE | {"recording", "insight", "figures"},
     "exports": BASE | {"recording", "insight", "figures", "player", "tasks", "anatomy"},
-    "commands": BASE | {"runs", "storage", "recording", "training", "asking", "tasks", "exports"},
+    "commands": BASE | {"runs", "storage", "recording", "training", "asking", "insight", "tasks", "exports"},
     "__main__": {"commands"},
     "__init__": BASE | {"model", "recording", "runs", "training", "watching"},
     "pages": BASE
