@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from tests.conftest import LIVE
 from tests.exports.conftest import TAKEN
 from transformer.config import RunConfig
 from transformer.exports.tables import curves_csv, frame_json, weights_file
+from transformer.recording.frame import Ablations
 
 STEP_4 = 4
 WEIGHTS = {
@@ -125,3 +127,12 @@ def test_safetensors_reads_the_file_of_weights_and_its_metadata():
     header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
     assert header["__metadata__"]["step"] == "4"
     assert RunConfig.from_json(header["__metadata__"]["config"]) == CONFIG
+
+
+def test_what_heads_are_worth_has_the_name_of_its_number_beside_fixed_keys(recorded):
+    frame = recorded.frames[-1]
+    site = next(iter(frame.axes))
+    known = Ablations(step=1, name="step", whole=2.0, without={site: np.array([2.5, np.nan])})
+    said = json.loads(frame_json(recorded, replace(frame, ablations=known)))["without"]
+    assert said == {"step": 1, "measure": "step", "with_all": 2.0, "heads": {site: [2.5, None]}}
+    assert json.loads(frame_json(recorded, frame))["without"] is None

@@ -594,7 +594,15 @@ def test_a_part_of_a_pooled_map_is_recorded_in_full_and_the_rest_is_elsewhere(wa
 def test_a_part_that_is_no_pair_of_slices_is_said_and_left_out(toy, watched, part):
     watch = watched(toy, {"line": EXAMPLE}, part={"line": part})
     assert len(recorded(watch).frame.axes) == 2
-    assert "is no part of maps; give slices, such as" in said(watched)
+    assert "is no part of maps; give slices, such as {'line': " in said(watched)
+
+
+def test_a_part_without_the_name_of_its_input_is_said_and_the_maps_are_recorded(toy, watched):
+    watch = watched(toy, {"line": EXAMPLE}, part=(slice(0, 3), slice(0, 3)))
+    assert len(recorded(watch).frame.axes) == 2
+    assert "is no part of maps; give slices, such as {'example': (slice(0, 64), slice(0, 64))}." in said(
+        watched
+    )
 
 
 # What heads are worth.

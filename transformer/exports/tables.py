@@ -78,7 +78,8 @@ def frame_json(view: RunView, frame: Frame) -> str:
         if frame.ablations is None
         else {
             "step": frame.ablations.step,
-            frame.ablations.name: frame.ablations.whole,
+            "measure": frame.ablations.name,
+            "with_all": frame.ablations.whole,
             "heads": {site: listed(values, DIGITS) for site, values in frame.ablations.without.items()},
         },
         "probes": [_word_facts(frame, row, tracked) for row, tracked in enumerate(frame.words)],

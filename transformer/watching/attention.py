@@ -566,6 +566,15 @@ def _pooled(
     return pooled, rest, _array(torch.stack(inner)).reshape(*shape, *inner[0].shape) if inner else None
 
 
+def checked_part(given: Any) -> Part:
+    """Two slices without steps, not empty. Raises TypeError, ValueError or AttributeError."""
+    queries, keys = given
+    for one in (queries, keys):
+        if one.step not in (None, 1) or not range(*one.indices(sys.maxsize)):
+            raise ValueError("no part")
+    return queries, keys
+
+
 def _ranges(part: Part, whole: tuple[int, int]) -> tuple[range, range] | None:
     """The queries and the keys of a part; None where it has none."""
     rows, columns = (range(*one.indices(n))[:MOST_OF_PART] for one, n in zip(part, whole, strict=True))

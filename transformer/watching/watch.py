@@ -51,7 +51,7 @@ from transformer.storage.archive import Archive
 from transformer.storage.file import Taken, path_of
 from transformer.storage.tokens import new_token
 from transformer.watching.ablation import Head, Measure
-from transformer.watching.attention import MOST_OF_PART, PART, Function, Observer, Part, Seen
+from transformer.watching.attention import MOST_OF_PART, PART, Function, Observer, Part, Seen, checked_part
 from transformer.watching.sites import (
     GivenTokens,
     grouped,
@@ -88,6 +88,7 @@ DENSE_ROWS, SPARSE_ROWS = 900_000, 1_000
 """The numbers of every step are kept until there are DENSE_ROWS rows; then of one step in SPARSE_ROWS."""
 _SPECIAL = re.compile(r"[\[<].+[\]>]")
 """How special tokens are written: [CLS], <s>."""
+NO_PART = "part={!r} is no part of maps; give slices, such as {{{!r}: (slice(0, 64), slice(0, 64))}}."
 RESERVED = ("step", "loss", "seconds")
 
 Log = Callable[[int, str, Mapping[str, Array], tuple[str, Array] | None], None]
@@ -152,7 +153,7 @@ class Watch:
         self._worth = HeadWorth(self._observer, measure, share) if callable(measure) else None
         self._inputs = inputs
         self._kinds: dict[str, dict[str, Seen]] = {}  # word to site to what its columns are
-        self._share, self._out, self._part = share, Path(out), part or {}
+        self._share, self._out = share, Path(out)
         self._tokens = tokens if isinstance(tokens, Mapping) else {}
         # Word to the name of its input, and its index in the batch.
         self._batches: dict[str, tuple[str, int | None]] = {}
@@ -182,6 +183,7 @@ class Watch:
                     "tokens maps the names of inputs to tokens, as {'example': tokens} does.", "tokens"
                 )
             )
+        self._part = self._checked_parts(part)
         if _rank() > 0:
             self._closed = True
             return
@@ -337,7 +339,7 @@ class Watch:
         maps: dict[str, dict[str, Array]] = {}
         self._kinds = {}
         for name, inputs in self._inputs.items():
-            found = self._observer.look(_moved(inputs, device), self._part_of(name))
+            found = self._observer.look(_moved(inputs, device), self._part.get(name))
             n = len(next(iter(found.values())).weights)
             for site, seen in found.items():
                 for i, of in enumerate(seen.weights if len(seen.weights) == n else ()):
@@ -356,27 +358,22 @@ class Watch:
             self._say(InputError(f"{len(maps)} examples were given; the first {MAX_WORDS} are recorded."))
         return self._fitting(dict(list(maps.items())[:MAX_WORDS]))
 
-    def _part_of(self, name: str) -> Part | None:
-        """The part of an input's maps to record in full; None, with a warning, if what is given is none."""
-        given = self._part.get(name) if isinstance(self._part, Mapping) else self._part
-        if given is None:
-            return None
-        pair = isinstance(given, tuple) and len(given) == 2 and all(isinstance(one, slice) for one in given)
-        try:
-            sizes = [len(range(*one.indices(2**20))[:MOST_OF_PART]) for one in given] if pair else []
-            whole = pair and isinstance(self._part, Mapping) and all(one.step in (None, 1) for one in given)
-        except TypeError:  # slices of other numbers
-            whole = False
-        if not whole or not all(sizes):
-            example = f"{{{name!r}: (slice(0, 64), slice(0, 64))}}"
-            self._say(InputError(f"part={self._part!r} is no part of maps; give slices, such as {example}."))
-            return None
-        longest = max((one.stop or 0) - (one.start or 0) for one in given)
-        if longest > MOST_OF_PART:
-            self._say(
-                InputError(f"part: of {longest} positions the first {MOST_OF_PART} are recorded in full.")
-            )
-        return given
+    def _checked_parts(self, part: Any) -> dict[str, Part]:
+        """The parts that can be recorded, by the name of their input; warn of others."""
+        if part is not None and not isinstance(part, Mapping):
+            self._say(InputError(NO_PART.format(part, "example"), "part"))
+        found: dict[str, Part] = {}
+        for name, given in part.items() if isinstance(part, Mapping) else ():
+            try:
+                found[name] = checked_part(given)
+            except (TypeError, ValueError, AttributeError):
+                self._say(InputError(NO_PART.format(given, name), "part"))
+                continue
+            longest = max((one.stop or 0) - (one.start or 0) for one in given)
+            if longest > MOST_OF_PART:
+                most = f"of {longest} positions the first {MOST_OF_PART} are recorded in full"
+                self._say(InputError(f"part: {most}.", "part"))
+        return found
 
     def _fitting(self, maps: Named) -> Named:
         """Leave out attentions that cannot be shown with the others, and warn of them. Raises InputError."""
