@@ -41,8 +41,7 @@ class ScoreParts:
         whole = np.floor(exact)
         missing = round(self.score * unit) - int(whole.sum())
         order = np.argsort(-(exact - whole), axis=None)
-        whole.flat[order[: max(0, missing)]] += 1
-        whole.flat[order[missing:]] -= 1 if missing < 0 else 0
+        whole.flat[order[:missing]] += 1
         return [[f"{value / unit:+.{digits}f}" for value in row] for row in whole.tolist()]
 
 

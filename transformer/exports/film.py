@@ -176,6 +176,16 @@ def _gif(images: Sequence[Image.Image], *, pictures: bool) -> bytes:
     Args:
         pictures: whether they show pictures of any colours.
     """
+    palette = _frequent_colors(images) if pictures else _map_colors()
+    first, *others = (image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images)
+    times = [FIRST_MS, *[EACH_MS] * (len(images) - 2), LAST_MS][-len(images) :]
+    file = io.BytesIO()
+    first.save(file, "GIF", save_all=True, append_images=others, duration=times, loop=0)
+    return file.getvalue()
+
+
+def _map_colors() -> Image.Image:
+    """The palette of maps: the scale of weights, text, and the marks of blocked cells."""
     scale = SCALE(np.arange(SCALE.N))[:, :3]
     soft = np.linspace(0.0, 1.0, 24)[:, None]  # the edges of letters
     inks = [1 - soft * (1 - np.array(to_rgb(color))) for color in (INK, colors.WRONG)]
@@ -183,29 +193,18 @@ def _gif(images: Sequence[Image.Image], *, pictures: bool) -> bytes:
         to_rgb(color)
         for color in (colors.TRAIN, colors.OFF, colors.MARK, *(look[0] for look in LOOKS.values()))
     ]
-    if pictures:
-        return _saved(_with_shared_palette(images))
     palette = Image.new("P", (1, 1))
     palette.putpalette((np.concatenate([scale, *inks, flat]) * 255).round().astype(np.uint8).tobytes())
-    return _saved([image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images])
+    return palette
 
 
-def _with_shared_palette(images: Sequence[Image.Image]) -> list[Image.Image]:
-    """The images in the colours that are most frequent in a few of them."""
+def _frequent_colors(images: Sequence[Image.Image]) -> Image.Image:
+    """The palette of the colours that are most frequent in a few images."""
     some = images[:: max(1, len(images) // 6)]
     sheet = Image.new("RGB", (WIDTH, HEIGHT * len(some)))
     for i, image in enumerate(some):
         sheet.paste(image, (0, HEIGHT * i))
-    palette = sheet.quantize(256)
-    return [image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images]
-
-
-def _saved(images: Sequence[Image.Image]) -> bytes:
-    first, *others = images
-    times = [FIRST_MS, *[EACH_MS] * (len(images) - 2), LAST_MS][-len(images) :]
-    file = io.BytesIO()
-    first.save(file, "GIF", save_all=True, append_images=others, duration=times, loop=0)
-    return file.getvalue()
+    return sheet.quantize(256)
 
 
 def filmstrip_png(view: RunView, *, word: str, site: str, head: int) -> bytes:

@@ -86,7 +86,6 @@ def draw_over(axes: Axes, over: Over) -> list[Artist]:
     """Draw a picture as bright as its patches have weight; returns all that was drawn."""
     rows, columns = over.shares.shape
     height, width, _ = over.pixels.shape
-    axes.set(xlim=(0, columns), ylim=(rows, 0), aspect=height / rows / (width / columns))
     axes.set_axis_off()
     shade = np.zeros((rows, columns, 4))
     shade[..., :3] = to_rgb(DARK)
@@ -97,7 +96,7 @@ def draw_over(axes: Axes, over: Over) -> list[Artist]:
         axes.imshow(over.pixels, extent=extent, interpolation=smooth, aspect="auto"),
         axes.imshow(shade, extent=extent, interpolation="nearest", aspect="auto"),
     ]
-    axes.set_aspect(height / rows / (width / columns))
+    axes.set(xlim=(0, columns), ylim=(rows, 0), aspect=height / rows / (width / columns))
     if over.patch is not None:
         row, column = over.patch
         frame = Rectangle((column, row), 1, 1, fill=False, edgecolor=colors.MIRROR, linewidth=3)

@@ -172,13 +172,11 @@ class Ablations:
         sizes: dict[tuple[str, int], float] = {}
         seen: list[Array] = []
         for site, values in self.changes.items():
-            if not any(
-                np.array_equal(values, other, equal_nan=True) for other in seen
-            ):  # a window, or a part
-                seen.append(values)
-                sizes |= {
-                    (site, i): abs(one) for i, one in enumerate(values.tolist()) if one == one
-                }  # no NaN
+            if any(np.array_equal(values, other, equal_nan=True) for other in seen):
+                continue  # the same heads: another window of an attention, or a part of its map
+            seen.append(values)
+            known = np.flatnonzero(~np.isnan(values)).tolist()
+            sizes |= {(site, head): abs(float(values[head])) for head in known}
         ranked = sorted(sizes, key=lambda one: -sizes[one])[:MOST_NEEDED]
         return tuple(one for one in ranked if sizes[one] >= max(LEAST_CHANGE, sizes[ranked[0]] / 2))
 

@@ -53,10 +53,8 @@ class Ablating(Observing):
         super().__init__(model, modules, nothing, lambda call: None, lambda site: site == head.site, layouts)
         self._head, self._settled = head, settled
         self._given: Any = None  # inputs of the present pass
-        self._number, self._newest = (
-            0,
-            (0, 0),
-        )  # of attentions of this module; order and place of the last one
+        self._number = 0  # of attentions of this module in the pass
+        self._newest = 0, 0  # order and place of the last one
         self._hook: RemovableHandle | None = None
         self.n_found = 0
         """Number of products without the head."""

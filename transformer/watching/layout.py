@@ -69,15 +69,8 @@ class Layout:
 
     def head_numbers(self) -> Tensor:
         """The number of each weight's head; it can be broadcast to the weights as the model arranges them."""
-        heads = [i for i in self._places if self.split[i][0] in (HEADS, UNKNOWN)]
-        numbers = torch.arange(self.sizes[2]).reshape([self.split[i][1] for i in heads])
-        for i in range(len(self.split)):
-            if i not in heads:
-                numbers = numbers.unsqueeze(-1)
-        order = [*heads, *(i for i in range(len(self.split)) if i not in heads)]
-        apart = numbers.permute([order.index(i) for i in range(len(order))]).expand(
-            [n for _, n in self.split]
-        )
+        sizes = [n if kind == HEADS else 1 for kind, n in self.split]
+        apart = torch.arange(math.prod(sizes)).reshape(sizes).expand([n for _, n in self.split])
         lead = apart.reshape([self.shape[axis] for axis in self.order[:-2]])[..., None, None]
         return lead.permute([self.order.index(axis) for axis in range(len(self.order))]).squeeze(-1)
 

@@ -13,8 +13,8 @@ from transformer.watching.ablation import Head, Measure
 from transformer.watching.attention import Observer
 from transformer.watching.sites import plain_name
 
-PART = 0.5
-"""The part of the share of the time that may be spent on it."""
+PORTION = 0.5
+"""The portion of the share of the time that may be spent on it."""
 CREDIT_SECONDS = 0.05
 """Seconds that it may take beyond this part, so that the first steps are measured too."""
 _NAMELESS = ("", "<lambda>")
@@ -31,7 +31,7 @@ class HeadWorth:
 
     def __init__(self, observer: Observer, measure: Measure, share: float) -> None:
         self._observer, self._measure = observer, measure
-        self.share = PART * share
+        self._whole, self.share = share, PORTION * share
         """The share of the time for this."""
         self.seconds = 0.0
         """Seconds that it has taken so far."""
@@ -52,8 +52,7 @@ class HeadWorth:
                 whole share, or if no step has been measured.
         """
         if at_end:
-            late = self.newest < 0 or self._seconds(sites) <= self.share / PART * elapsed
-            return self.newest < step and late
+            return self.newest < step and (self.newest < 0 or self._seconds(sites) <= self._whole * elapsed)
         return self.seconds + self._seconds(sites) <= self.share * elapsed + CREDIT_SECONDS
 
     def measured(self, step: int, sites: Mapping[str, tuple[Head, ...]]) -> Ablations:
