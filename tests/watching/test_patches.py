@@ -17,7 +17,7 @@ from transformer import InputError, Patches
 from transformer.exports.film import film_gif, filmstrip_png
 from transformer.exports.frames import map_of, over_picture
 from transformer.player.index import Index
-from transformer.recording.patched import Patched, Pictures
+from transformer.recording.patched import Covered, Patched, Pictures
 from transformer.storage.saved import read_run
 
 PICTURE = torch.linspace(0, 1, 3 * 8 * 12).reshape(3, 8, 12)
@@ -125,6 +125,9 @@ def test_the_index_gives_a_player_the_picture_the_grid_and_whether_queries_are_p
     size = known["width"], known["height"], known["grid"], known["before"], known["tokens"], known["pooled"]
     assert size == (12, 8, GRID, 1, 7, 1)
     assert known["asks"]
+    assert known["query"] == 0
+    forged = {side: replace(one, after=2) for side, one in seen.pictures["image 1"].items()}
+    assert replace(seen, pictures={"image 1": forged}).covered("image 1", "body.self_attn") is None
     other = Index(seen.config).whole(replace(seen, pictures={"image 1": {}}))
     assert other["pictures"]["image 1"] == {}
 
@@ -133,14 +136,15 @@ def test_tokens_of_a_cell_share_its_weight_and_blocked_cells_have_none():
     known = Patched(width=1, height=1, pixels=bytes(3), grid=(2, 2), before=1)
     np.testing.assert_allclose(known.shares(np.array([0.6, np.nan, 0.4]), 2), [[0.3, 0], [0, 0.4]])
     np.testing.assert_allclose(known.shares(np.array([0.1, 0.2, 0.3, 0.4, 0]), 1), [[0.2, 0.3], [0.4, 0]])
-    assert known.usual_query(1, asks=True) == 0
-    assert replace(known, before=0).usual_query(1, asks=True) == 3
+    for before, asks, query in ((1, True, 0), (0, True, 3), (0, False, 0)):
+        covered = Covered(picture=replace(known, before=before), pooled=1, asks=asks)
+        assert covered.usual_query == query
 
 
 def test_films_draw_the_row_of_the_first_token_over_the_picture(seen):
     site, frame = "body.self_attn", seen.frame
     shown = map_of(frame, "image 2", site, 1, frame)
-    over = over_picture(seen, shown, "image 2", frame.axes[site]).over
+    over = over_picture(seen, shown, "image 2", site).over
     assert over.query == "[CLS]"
     np.testing.assert_allclose(over.shares, frame.map(1, site)[1, 0, 1:].reshape(GRID), atol=1e-6)
     image = Image.open(io.BytesIO(film_gif(seen, word="image 2", site=site, head=1)))

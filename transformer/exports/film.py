@@ -113,7 +113,7 @@ def _chosen(
         raise InputError(problem, "word")
     like = widest(frames, word)
     maps = [map_of(frame, word, site, head, like) for frame in frames]
-    return frames, [over_picture(view, shown, word, frames[-1].axes[site]) for shown in maps]
+    return frames, [over_picture(view, shown, word, site) for shown in maps]
 
 
 def _lay_out(figure: Figure, axes: Axes, maps: Sequence[Map]) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from transformer.axes import BY_HAND, FUTURE, OPEN, PADDING, Axes
+from transformer.axes import BY_HAND, FUTURE, OPEN, PADDING
 from transformer.errors import InputError
 from transformer.figures.labels import MapAxes, wrong_predictions
 from transformer.insight.names import short_head_name
@@ -139,19 +139,20 @@ def map_of(frame: Frame, word: str, site: str, head: int, like: Frame) -> Map:
     )
 
 
-def over_picture(view: RunView, shown: Map, word: str, axes: Axes) -> Map:
+def over_picture(view: RunView, shown: Map, word: str, site: str) -> Map:
     """The same map over the picture of its columns, if it has one."""
-    sides = view.pictures.get(word, {})
-    found = sides.get(axes.key)
-    if found is None or view.frame is None:
+    covered = view.covered(word, site)
+    if covered is None:
         return shown
-    pooled = view.frame.words[view.frame.row_of(word)].pooled.get(axes.key, 1)
-    row = found.usual_query(pooled, asks=sides.get(axes.query) == found)
-    shares = found.shares(shown.weights[row], pooled)
-    asks = sides.get(axes.query) == found and pooled == 1 and row >= found.before
-    patch = divmod(row - found.before, found.grid[1]) if asks else None
-    query = f"{'patch ' if asks else ''}{shown.axes.rows[row]}"
-    return replace(shown, over=Over(query=query, pixels=found.array(), shares=shares, patch=patch))
+    found, row = covered.picture, covered.usual_query
+    is_patch = covered.asks and covered.pooled == 1 and row >= found.before
+    over = Over(
+        query=f"{'patch ' if is_patch else ''}{shown.axes.rows[row]}",
+        pixels=found.array(),
+        shares=found.shares(shown.weights[row], covered.pooled),
+        patch=divmod(row - found.before, found.grid[1]) if is_patch else None,
+    )
+    return replace(shown, over=over)
 
 
 def head_title(frame: Frame, site: str, head: int) -> str:

@@ -157,7 +157,11 @@ class Index:
             "token": "letter" if task == "reverse" and view.own is None else "token",
             "kinds": kinds,
             "pictures": {
-                word: {kind: made for kind in kinds if (made := _picture(view, word, kind)) is not None}
+                word: {
+                    kind: made
+                    for kind, of in kinds.items()
+                    if (made := _picture(view, word, of["sites"][0])) is not None
+                }
                 for word in view.pictures
                 if word in view.frames.words
             },
@@ -254,19 +258,12 @@ def _of_heads(view: RunView) -> str:
     return f"<b>{title}</b>, by head and step. Above the dashed line the pattern is clear."
 
 
-def _picture(view: RunView, word: str, kind: str) -> dict[str, Any] | None:
-    """The picture whose patches the keys of a kind of attention are; None where they are none."""
-    assert view.frame is not None
-    frame, sides = view.frame, view.pictures[word]
-    axes = frame.axes[sites_of(frame.axes, kind)[0]]
-    found, tracked = sides.get(axes.key), frame.words[frame.row_of(word)]
-    if found is None:
+def _picture(view: RunView, word: str, site: str) -> dict[str, Any] | None:
+    """The picture whose patches the keys of a site are; None where they are none."""
+    covered = view.covered(word, site)
+    if covered is None:
         return None
-    pooled = tracked.pooled.get(axes.key, 1)
-    if (
-        not 0 <= len(tracked.tokens(axes.key)) - math.ceil(found.n_tokens / pooled) <= 1
-    ):  # a further one: no token
-        return None  # a forged file
+    found = covered.picture
     return {
         "width": found.width,
         "height": found.height,
@@ -274,8 +271,9 @@ def _picture(view: RunView, word: str, kind: str) -> dict[str, Any] | None:
         "grid": found.grid,
         "before": found.before,
         "tokens": found.n_tokens,
-        "pooled": pooled,
-        "asks": sides.get(axes.query) == found,
+        "pooled": covered.pooled,
+        "asks": covered.asks,
+        "query": covered.usual_query,
     }
 
 

@@ -49,18 +49,27 @@ class Patched:
         found: np.ndarray[Any, Any] = (np.nan_to_num(weights)[cells] / tokens).reshape(rows, columns)
         return found
 
-    def usual_query(self, pooled: int, *, asks: bool) -> int:
-        """The row that is drawn unless another is chosen: of the first token, or of the patch in the middle.
-
-        Args:
-            asks: whether queries are these patches too.
-        """
-        rows, columns = self.grid
-        return (rows // 2 * columns + columns // 2) // pooled if asks and not self.before else 0
-
     @property
     def n_tokens(self) -> int:
         return self.before + self.grid[0] * self.grid[1] + self.after
+
+
+@dataclass(frozen=True, kw_only=True)
+class Covered:
+    """The keys of an attention as patches of a picture."""
+
+    picture: Patched
+    pooled: int
+    """Tokens in a cell."""
+    asks: bool
+    """Whether queries are these patches too."""
+
+    @property
+    def usual_query(self) -> int:
+        """The row that is drawn unless another is chosen: of the first token, or the patch in the middle."""
+        rows, columns = self.picture.grid
+        in_the_middle = self.asks and not self.picture.before
+        return (rows // 2 * columns + columns // 2) // self.pooled if in_the_middle else 0
 
 
 Pictures = dict[str, dict[str, Patched]]

@@ -15,7 +15,7 @@ from transformer.recording.chunk import is_name
 from transformer.recording.frame import Frame
 from transformer.recording.frames import Frames, nearest_step
 from transformer.recording.metrics import Metrics
-from transformer.recording.patched import Pictures
+from transformer.recording.patched import Covered, Pictures
 from transformer.recording.weights import Snapshot
 
 IDLE, QUEUED, TRAINING, PAUSED = "idle", "queued", "training", "paused"
@@ -159,6 +159,20 @@ class RunView(RunFacts):
             everyday=None,
             goal_reached=False,
         )
+
+    def covered(self, word: str, site: str) -> Covered | None:
+        """The picture that the keys of a site are patches of; None if there is none, or it does not fit."""
+        if self.frame is None or word not in self.pictures:
+            return None
+        axes, tracked = self.frame.axes[site], self.frame.words[self.frame.row_of(word)]
+        found = self.pictures[word].get(axes.key)
+        if found is None:
+            return None
+        pooled = tracked.pooled.get(axes.key, 1)
+        n_more = len(tracked.tokens(axes.key)) - math.ceil(found.n_tokens / pooled)
+        if n_more not in (0, 1):  # 1: the column of attention that goes to no token
+            return None
+        return Covered(picture=found, pooled=pooled, asks=self.pictures[word].get(axes.query) == found)
 
     @property
     def seeded(self) -> str:

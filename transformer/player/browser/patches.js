@@ -23,12 +23,8 @@ export const patchedOf = (index, word, kind) => index.pictures?.[word]?.[kind];
 // The cell of a map that a patch belongs to.
 const cellOf = ({ before, grid, pooled }, row, column) => Math.floor((before + row * grid[1] + column) / pooled);
 
-// The query whose weights are drawn: the chosen one, else the first token before the patches, else the patch in the middle.
-export function queryOf(patched, maps, site, query) {
-  const rows = maps.chunk.sites[site][1];
-  if (query !== null && query < rows) return query;
-  return patched.asks && !patched.before ? cellOf(patched, ...patched.grid.map((n) => n >> 1)) : 0;
-}
+// The query whose weights are drawn: the chosen one, else the usual one.
+export const queryOf = (patched, maps, site, query) => (query !== null && query < maps.chunk.sites[site][1] ? query : patched.query);
 
 // The query of a patch under the pointer; null where queries are no patches.
 export const queryAt = (patched, row, column) => (patched.asks ? cellOf(patched, row, column) : null);

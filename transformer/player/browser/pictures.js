@@ -159,7 +159,7 @@ export function stripPicture({ index, maps, segment, step, kind, site, head, hid
     says: (at, row, column) => {
       const { site: one, head: number } = tables[at];
       const said = patched ? saysOfPatch(patched, look, query, tables[at], row, column) : saysOf(look, colors, tables[at], row, column);
-      return `<b>${index.heads[one][number]}</b><br>${said}<br>${worthOf(segment.worth, one, number, step)}`;
+      return [`<b>${index.heads[one][number]}</b>`, said, worthOf(segment.worth, one, number, step)].filter(Boolean).join("<br>");
     },
     alternative: `All heads, a column a layer and a row a head; large: ${index.heads[site][head]}. `
       + "Arrow keys choose one, Enter lets it go.",
