@@ -16,8 +16,6 @@ from transformer.tasks.unknown import mostly_known
 
 N_SCORED_WORDS = 64
 """Maximum number of held-out examples for head scores; mostly known tokens, words of 3 letters or more."""
-
-
 N_EQUAL_WORDS = 64
 """Maximum number of held-out examples of one length, on which place and token are measured."""
 
@@ -45,8 +43,8 @@ class Scorer:
         self._links = tuple(one or () for one in links) if task.aim == "gold" else None
         self._equal = _of_one_length(task)
         self._equal_sides: dict[bool, dict[str, Array]] = {}
-        special = {getattr(task.tgt_tokenizer, f"{name}_id") for name in ("pad", "sos", "eos", "unk", "sep")}
-        self._special = np.array(sorted(special))
+        of = task.tgt_tokenizer
+        self._special = of.pad_id, of.sos_id, of.eos_id, of.unk_id, of.sep_id
         self._tokens = {
             side: [[None if id_ < 0 else id_ for id_ in row] for row in ids.tolist()]
             for side, ids in self._sides(task.encode(self._words)).items()

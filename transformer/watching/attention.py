@@ -66,7 +66,7 @@ class Seen(NamedTuple):
     """Queries in a row and keys in a column; a cell is the mean over its rows of the sum over its columns."""
     heads: tuple[Head, ...] = ()
     """Where each head is computed; empty where a function of the user's gave the weights."""
-    part: tuple[range, range] | None = None
+    ranges: tuple[range, range] | None = None
     """The queries and the keys of a part of a map; the last column is then what goes elsewhere."""
 
 
@@ -420,7 +420,7 @@ class Observer:
             elsewhere = (1 - np.nansum(inner, -1, keepdims=True)).clip(0, 1)
             none = np.isnan(inner).all(-1, keepdims=True)
             inner = np.concatenate([inner, np.where(none, np.float32(np.nan), elsewhere)], -1)
-            part = Seen(inner, True, layout.relative, layout.whole, part=ranges)
+            part = Seen(inner, True, layout.relative, layout.whole, ranges=ranges)
         return _Taken(call.site, call.place, layout, seen, part)
 
     def _assembled(self, taken: Sequence[_Taken | None]) -> dict[str, Seen]:

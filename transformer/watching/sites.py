@@ -49,9 +49,8 @@ def labels_of(text: str, maps: Mapping[str, Array], tokens: GivenTokens, kinds: 
         InputError: a pattern matches no attention, or its number of tokens differs from the axis length.
     """
     patterns = tokens if isinstance(tokens, Mapping) else {"*": tokens}
-    names = {
-        site: site.partition("#")[0].removesuffix(PART) for site in maps
-    }  # a module that is called again keeps its tokens
+    # A module that is called again keeps its tokens, and so does a part.
+    names = {site: site.partition("#")[0].removesuffix(PART) for site in maps}
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in names.values()):
             known = ", ".join(maps)
@@ -74,12 +73,12 @@ def labels_of(text: str, maps: Mapping[str, Array], tokens: GivenTokens, kinds: 
             shown = tuple(map(str, these)) if len(these) == n else tuple(str(i + 1) for i in range(n))
             if kind.relative and place == 1:
                 shown = tuple(f"{i - (n - 1) // 2:+d}" for i in range(n))
-            covered = len(these) == n and kind.part is None
+            covered = len(these) == n and kind.ranges is None
             picture = these.picture if covered and isinstance(these, Patches) else None
-            if kind.part is not None:
-                shown = shown[kind.part[place].start : kind.part[place].stop]
+            if kind.ranges is not None:
+                shown = shown[kind.ranges[place].start : kind.ranges[place].stop]
             axes.append(_Axis.of(shown, len(these) == n, kind.pooled[place])._replace(picture=picture))
-        end = ELSEWHERE if kind.part else REST
+        end = ELSEWHERE if kind.ranges else REST
         columns = axes[1]._replace(labels=axes[1].labels + (end,)) if kind.rest else axes[1]
         found[site] = axes[0], columns
     plain = () if isinstance(tokens, Mapping) else tokens if _is_pair(tokens) else (tokens,)

@@ -304,8 +304,7 @@ class Watch:
         """Record the last step, with its heads switched off if the share allows or none has been so far."""
         if self._recorded < self.last_step:
             self._look(self.last_step)
-        if self._is_worth_due(at_end=True):
-            self._measure_worth(self._recorded)
+        self._measure_worth(at_end=True)
 
     def __enter__(self) -> Self:
         return self
@@ -533,8 +532,8 @@ class Watch:
             self._view.metrics.append(step=step, seconds=self._seconds_before + max(seconds, 0.0), **known)
         if always or self._due(step):
             self._look(step)
-            if self._worth is not None and self._recorded == step and (always or self._is_worth_due()):
-                self._measure_worth(step)
+            if self._recorded == step:
+                self._measure_worth(always=always)
         if begins or (self._archive.due and time.monotonic() >= self._write_at):
             self._publish()
             self._archive.hand(self._published.view, self._published.version, None)
@@ -604,22 +603,15 @@ class Watch:
         kinds = next(iter(self._kinds.values()), {})
         return {site: kinds[site].heads for site in self._axes if site in kinds and kinds[site].heads}
 
-    def _is_worth_due(self, *, at_end: bool = False) -> bool:
-        """Whether to measure what heads are worth."""
+    def _measure_worth(self, *, always: bool = False, at_end: bool = False) -> None:
+        """Measure what each head is worth at the newest recorded step, if that is due."""
         if self._worth is None or self._recorded < 0:
-            return False
+            return
+        sites, elapsed = self._heads(), time.monotonic() - self._began
         try:
-            elapsed = time.monotonic() - self._began
-            return self._worth.is_due(self._recorded, self._heads(), elapsed, at_end=at_end)
-        except Exception as error:
-            self._say(error)
-            return False
-
-    def _measure_worth(self, step: int) -> None:
-        """Measure what each head is worth at the step that has just been recorded."""
-        assert self._worth is not None
-        try:
-            found = self._worth.measured(step, self._heads())
+            if not always and not self._worth.is_due(self._recorded, sites, elapsed, at_end=at_end):
+                return
+            found = self._worth.measured(self._recorded, sites)
         except Exception as error:  # perhaps only now: it is tried again when it is next due
             self._say(error)
             return
@@ -627,7 +619,7 @@ class Watch:
         for why in self._observer.unmeasured.values():
             self._say(InputError(why))
         if self._log is not None:
-            self._log(step, f"{found.name} without", found.changes, None)
+            self._log(self._recorded, f"{found.name} without", found.changes, None)
 
     def _record(self, step: int, maps: Named) -> None:
         """Keep the maps of a step until the file is next written."""
@@ -665,9 +657,8 @@ class Watch:
                 for site in self._axes
                 if not site.endswith(PART)
             }
-            scores = {
-                site: scores[site.removesuffix(PART)] for site in self._axes
-            }  # a part has those of the whole
+            # A part has the scores of the whole.
+            scores = {site: scores[site.removesuffix(PART)] for site in self._axes}
             focus = {site: of[FOCUS] for site, of in scores.items()}
             self._clearest, _ = clearest_head(focus, self._clearest)
             self._measured.append(Measurement(step=step, head_scores=scores, clearest=self._clearest))
