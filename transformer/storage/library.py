@@ -204,9 +204,7 @@ class Library:
         Args:
             in_memory: id to each run in memory, whose file this process claims.
         """
-        if not self._making_room.acquire(blocking=False):
-            return  # another thread is making room
-        try:
+        with self._making_room:  # a run that has just been written waits, so that its size counts
             if time.monotonic() - self._made_room_at < ROOM_SECONDS:
                 return
             self._made_room_at = time.monotonic()
@@ -226,8 +224,6 @@ class Library:
                         self.thinned.add(path.stem)
                         LOG.info("thin the weights of %s: the disk's limit is reached", path.stem[:6])
                     sizes[path] = _size(path)
-        finally:
-            self._making_room.release()
 
     def _files(self) -> list[Path]:
         return [] if self.folder is None else sorted(self.folder.glob(f"*{SUFFIX}"))
