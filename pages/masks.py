@@ -34,7 +34,7 @@ run = selection.chosen_run() or drafts.draft()
 config = session.settings = to_train(run)
 if beside(run):
     for _ in take_requests("start"):
-        race(run, config)
+        race(run, [config])
 run = start_if_asked(run, config, edited=False)
 if session.word is None and "word" not in st.query_params:
     session.word = min((question.text for question in run.questions), key=len)  # the shortest has padding

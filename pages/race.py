@@ -1,4 +1,4 @@
-"""Race: two runs side by side on one step control, and the difference between them."""
+"""Race: runs side by side on one step control; of two, the difference between them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from functools import partial
 import streamlit as st
 
 from pages.controls import racing
+from pages.controls.beside import player_data
 from pages.controls.buttons import buttons_row, controls
 from pages.controls.commands import store_error
 from pages.controls.words import chosen_word, draw_word_box
@@ -24,21 +25,23 @@ from pages.stream.tickets import ticket
 from pages.telling.listing import add_as_beat
 from transformer.errors import InputError
 from transformer.exports.page import race_page
+from transformer.exports.tables import endings_csv
 from transformer.recording.view import ENDED, IDLE
 
 style()
 buttons = buttons_row()
-left, right = racing.runs_of_race()
-observed = left.view.own is not None or right.view.own is not None  # the page cannot control their training
+runs = racing.runs_of_race()
+first, *others = runs
+observed = any(run.view.own is not None for run in runs)  # the page cannot control their training
 for asked, _ in [] if observed else take_requests("start", "step"):
     with store_error():
-        left, right = racing.untrained_pair(left, right)
+        first, *others = runs = racing.untrained(runs)
         session.requests.pop(asked, None)
-        racing.start_race(left, right, st.session_state.get("step_size") if asked == "step" else None)
+        racing.start_race(runs, st.session_state.get("step_size") if asked == "step" else None)
 lost_run_notice("Choose a prepared race and press Start.")
-own = [run for run in (left, right) if ownership.owns(run)]
-going = [run for run in own if run.view.state not in ENDED] or own or [left]
-first = left.view.state == right.view.state == IDLE
+own = [run for run in runs if ownership.owns(run)]
+going = [run for run in own if run.view.state not in ENDED] or own or [first]
+idle = all(run.view.state == IDLE for run in runs)
 if observed:
     buttons.page_link("train.py", label="Back to Watch", icon=":material/arrow_back:", query_params={})
 else:
@@ -46,19 +49,20 @@ else:
         going[0],
         going[0].view,
         {},
-        left.config,
+        first.config,
         buttons,
-        start="Start" if first else "Race again",
+        start="Start" if idle else "Race again",
         beside=going[1:],
     )
 with st.sidebar:
     racing.draw_prepared_races()
-draw_word_box(left)
-typed = [session.typed_word[1]] if session.typed_word[0] == left.id else []  # not yet in the run's words
-for word in {*typed, *left.words} - {*right.words}:
-    with suppress(InputError):  # too long for the other model, or not this visitor's run
-        ownership.command(right).add_word(word)
-shown = racing.player_data(left, right)
+draw_word_box(first)
+typed = [session.typed_word[1]] if session.typed_word[0] == first.id else []  # not yet in the run's words
+for run in others:
+    for word in {*typed, *first.words} - {*run.words}:
+        with suppress(InputError):  # too long for the other model, or not this visitor's run
+            ownership.command(run).add_word(word)
+shown = player_data(runs)
 
 
 @st.fragment
@@ -66,37 +70,48 @@ def watched() -> None:
     """Draw both runs; a choice in the player reruns only this fragment."""
     if stale():
         st.rerun()
-    if len(own) == 2:
+    if len(own) > 1:
         own[0].thread.by_seconds = session.clock == "seconds"
-    selection.kind(left.view)
+    selection.kind(first.view)
+    tickets = [{"run": run.id, "ticket": ticket(run.id)} for run in others]
     player(
-        left,
-        left.view,
-        word=chosen_word(left),
+        first,
+        first.view,
+        word=chosen_word(first),
         parts="race",
-        race=shown | {"clock": session.clock, "run": right.id, "ticket": ticket(right.id)},
-        seen=f"{buttons_state(left.view)}|{buttons_state(right.view)}",
+        race=shown | {"clock": session.clock, "runs": tickets},
+        seen="|".join(buttons_state(run.view) for run in runs),
     )
     selection.keep_in_link()
 
 
 def _page(screen: selection.OnScreen) -> str:
-    """Both runs as one page, as they and the screen are when the button is pressed."""
-    return race_page((left.view, right.view), shown | {"clock": session.clock}, asdict(screen))
+    """The runs as one page, as they and the screen are when the button is pressed."""
+    return race_page([run.view for run in runs], shown | {"clock": session.clock}, asdict(screen))
 
 
 watched()
-add_as_beat(left, right, word=chosen_word(left))
-if not first:
-    share(left, None, race=right)
+add_as_beat(*runs, word=chosen_word(first))
+if not idle:
+    share(first, None, race=others)
     with st.sidebar:
         st.download_button(
             "The race as a page (HTML)",
             data=partial(_page, selection.on_screen()),
-            file_name=f"headlight-race-{left.view.stem}.html",
+            file_name=f"headlight-race-{first.view.stem}.html",
             mime="text/html",
             key="export_race",
             type="tertiary",
             on_click="ignore",
         )
+        if len(runs) > 2:
+            st.download_button(
+                "What each run has shown (CSV)",
+                data=lambda: endings_csv([run.view for run in runs]),
+                file_name=f"headlight-race-{first.view.stem}.csv",
+                mime="text/csv",
+                key="export_endings",
+                type="tertiary",
+                on_click="ignore",
+            )
 keyring()

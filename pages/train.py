@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.controls.buttons import buttons_row, controls
 from pages.controls.commands import start_if_asked
-from pages.controls.racing import race_against
+from pages.controls.racing import other_seeds, race_against
 from pages.controls.words import chosen_word, draw_word_box, remember_boxes
 from pages.inside.explanation import look_at_cell, look_inside_link
 from pages.own_data.unknown import warn_of_unknown
@@ -54,6 +54,7 @@ controls(run, seen, changed(run, config), config, buttons)
 draw_word_box(run)
 with st.sidebar:
     race_against(run)
+    other_seeds(run)
 recording = drafts.recording_or_draft(run) if config is not None else run  # recording: until the first action
 parent = parent_of(seen)
 learned_alike = parent is not None and parent.config.train.task == seen.config.train.task

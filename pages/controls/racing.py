@@ -1,32 +1,23 @@
-"""A race: the choice of its two runs, their start, and how they are shown side by side."""
+"""A race: the choice of its runs, their start, and how they are shown side by side."""
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import streamlit as st
 
-from pages.controls.commands import PACE_NAMES, await_effect
+from pages.controls.commands import PACE_NAMES, await_effect, store_error
 from pages.runs import drafts
 from pages.runs.run_list import known_runs, labels
 from pages.settings.races import DEFAULT_RACE, RACES
 from pages.shared import ownership, selection
-from pages.shared.session import DRAFTS, RACE, request, session, take_requests
-from pages.shared.wording import (
-    SETTING_NAMES,
-    differences,
-    differing_settings,
-    distinguishing_labels,
-    format_value,
-)
+from pages.shared.session import CLOCKS, DRAFTS, RACE, request, session, take_requests
+from pages.shared.wording import SETTING_NAMES, format_value
 from transformer.config import RunConfig
 from transformer.errors import InputError
-from transformer.figures.race import race_curves, race_look
-from transformer.insight.names import examples_of
-from transformer.recording.view import IDLE, PAUSED
+from transformer.recording.view import ENDED, IDLE, PAUSED
 from transformer.runs.registry import REGISTRY
 from transformer.runs.watched import Watched
 
@@ -36,17 +27,22 @@ CHANGES = (
     "seed",
 )
 """Settings in which a new run may differ."""
+SEEDS, USUAL_SEEDS = (2, 12), 8
+"""The fewest and the most runs that differ in their seeds alone, and how many there are by default."""
+MOST_RUNS = SEEDS[1]
+"""The most runs of one race: a visitor can name any number in a link."""
 
 
-def runs_of_race() -> tuple[Watched, Watched]:
-    """The two runs that the link or this session names, or else the drafts of a prepared race."""
-    asked = selection.named_in_link("race") or session.race
-    right = REGISTRY.get(asked)
-    if asked and right is None:
-        session.lost_run, session.race = True, None
-    if right is not None and (left := selection.chosen_run()) is not None:
-        session.race = right.id
-        return left, right
+def runs_of_race() -> tuple[Watched, ...]:
+    """The runs that the link or this session names, or else the drafts of a prepared race."""
+    named = selection.named_in_link("race")
+    asked = session.race if named is None else tuple(named.split(",")[: MOST_RUNS - 1])
+    others = [REGISTRY.get(id_) for id_ in asked]
+    if None in others:
+        session.lost_run, session.race = True, ()
+    elif others and (first := selection.chosen_run()) is not None:
+        session.race = asked
+        return first, *filter(None, others)
     for name in ("run", "race"):
         st.query_params.pop(name, None)
     if session.prepared is None:
@@ -55,16 +51,16 @@ def runs_of_race() -> tuple[Watched, Watched]:
     return drafts.draft(race.left, entry="left_draft"), drafts.draft(race.right, entry="right_draft")
 
 
-def untrained_pair(left: Watched, right: Watched) -> tuple[Watched, Watched]:
-    """Return untrained runs to race: these two, or, if either has begun, new ones with their settings."""
-    if left.view.state == right.view.state == IDLE:
-        return left, right
-    REGISTRY.admit(session.visitor.name)
-    return drafts.new_draft(left.config, left), drafts.new_draft(right.config, right)
+def untrained(runs: Sequence[Watched]) -> Sequence[Watched]:
+    """Return untrained runs to race: these, or, if any has begun, new ones with their settings."""
+    if all(run.view.state == IDLE for run in runs):
+        return runs
+    REGISTRY.admit(session.visitor.name, more=len(runs))
+    return [drafts.new_draft(run.config, run) for run in runs]
 
 
-def start_race(left: Watched, right: Watched, steps: int | None = None) -> None:
-    """Train those of the two runs that this visitor owns and that have not ended.
+def start_race(runs: Sequence[Watched], steps: int | None = None) -> None:
+    """Train those of the runs that this visitor owns and that have not ended.
 
     Args:
         steps: how many steps an untrained run takes; by default, all of them.
@@ -72,8 +68,9 @@ def start_race(left: Watched, right: Watched, steps: int | None = None) -> None:
     Raises:
         InputError: the visitor has as many unfinished runs as the limits allow.
     """
-    own = [ownership.command(run) for run in (left, right) if ownership.owns(run)]
-    if len(own) == 2:
+    first, *others = runs
+    own = [ownership.command(run) for run in runs if ownership.owns(run) and run.view.state not in ENDED]
+    if len(own) > 1:
         REGISTRY.race(own)
     for run in own:
         if run.view.state == IDLE and steps is not None:
@@ -81,42 +78,76 @@ def start_race(left: Watched, right: Watched, steps: int | None = None) -> None:
             await_effect(run.advance(steps))
         elif run.view.state == IDLE:
             run.set_pace(PACE_NAMES.get(st.session_state.get("pace")))
-            REGISTRY.start(run, after=left.id if run is right else None)
+            REGISTRY.start(run, after=None if run is first else first.id)
         elif run.view.state == PAUSED:
             await_effect(run.resume())
     for entry in DRAFTS:
-        if getattr(session, entry) in (left.id, right.id):
+        if getattr(session, entry) in [run.id for run in runs]:
             setattr(session, entry, None)
-    selection.choose(left)
-    session.race = right.id
+    selection.choose(first)
+    session.race = tuple(run.id for run in others)
     selection.look_at(None)
 
 
-def race(left: Watched, against: str | tuple[str, Any] | RunConfig) -> None:
-    """Race a run against another one, and open the page Race; an error is stored in the session.
+def race(first: Watched, against: str | Sequence[RunConfig]) -> None:
+    """Race a run against others, and open the page Race; an error is stored in the session.
 
     Args:
-        against: the id of a run; or, for a new run, a setting and its other value, or a configuration.
+        against: the id of a run, or the configurations of new runs.
     """
     try:
         if isinstance(against, str):
-            right = REGISTRY.get(against)
+            others = [REGISTRY.get(against)]
         else:
-            REGISTRY.admit(session.visitor.name)
-            config = against if isinstance(against, RunConfig) else left.config.changed(*against)
-            right = drafts.new_draft(config, left)
-        if right is None:
+            idle = first.view.state == IDLE
+            REGISTRY.admit(session.visitor.name, more=len(against) + idle)
+            others = [drafts.new_draft(config, first) for config in against]
+        if None in others:
             raise InputError("That run is no longer on this server. Choose another one.")
         session.requests.clear()
         session.prepared = None
-        start_race(left, right)
+        start_race([first, *filter(None, others)])
     except InputError as error:
         session.problem = str(error)
     else:
         word, session.page = session.word, RACE  # from here on the selection is that of the race
         session.word, session.pinned = word, None
         session.kind, session.kind_chosen = None, False
+        session.clock = CLOCKS[0]
         st.switch_page("race.py", query_params={})
+
+
+def other_seeds(run: Watched) -> None:
+    """Draw the menu that trains the settings of a run again with the seeds that follow its own."""
+    seed, (least, most) = run.config.seed, SEEDS
+    with st.popover(
+        "Again with other seeds…",
+        icon=":material/grid_view:",
+        help="Train the same settings from other random weights, all on one page: is it a law, or luck?",
+        key="seeds_menu",
+        width="stretch",
+    ):
+        n = st.number_input(
+            "Runs in all",
+            value=USUAL_SEEDS,
+            step=1,
+            key="seeds_number",
+            help=f"From {least} to {most}, this one included.",
+        )
+        allowed = isinstance(n, int) and least <= n <= most
+        if not allowed:
+            st.error(f"{n} runs cannot be shown together; choose from {least} to {most}.")
+        last = seed + n - 1 if allowed else seed
+        if pressed := st.button(
+            f"Train seeds {seed} to {last}",
+            key="seeds_start",
+            type="primary",
+            width="stretch",
+            disabled=not allowed,
+        ):
+            race(run, [run.config.with_changes(seed=one) for one in range(seed + 1, last + 1)])
+    if pressed:
+        st.rerun()  # the problem is shown above
 
 
 def race_against(run: Watched) -> None:
@@ -161,7 +192,8 @@ def race_against(run: Watched) -> None:
         )
     pressed = False
     for _ in take_requests("race"):  # here, so that `asked` includes a change made just before the press
-        race(run, asked)
+        with store_error():
+            race(run, asked if isinstance(asked, str) else [run.config.changed(*asked)])
         pressed = True
     if pressed:
         st.rerun()  # the problem is shown above
@@ -205,54 +237,6 @@ def _prepared_chosen() -> None:
 def _prepare(name: str) -> None:
     """Show a prepared race, at the word, head and kind that its sentence is about."""
     race = RACES[name]
-    session.prepared, session.race, session.problem = name, None, None
+    session.prepared, session.race, session.problem = name, (), None
     session.word, session.pinned = race.word, race.pinned
     selection.choose_kind(race.kind)
-
-
-def names_of(left: RunConfig, right: RunConfig) -> list[str]:
-    """Names that distinguish the two runs."""
-    names = distinguishing_labels([left, right])
-    if left.recipe != right.recipe and len(differing_settings(left, right)) > 2:
-        names = [left.recipe, right.recipe]
-    return names if names[0] != names[1] else _by_side(names)
-
-
-def _by_side(names: Sequence[str]) -> list[str]:
-    return [f"{side}: {name}" for side, name in zip(("left", "right"), names, strict=True)]
-
-
-def differs_in(left: RunConfig, right: RunConfig) -> str:
-    """The difference between two runs, in one line."""
-    found = differing_settings(left, right)
-    batches = "the same batches" if left.sees_batches_of(right) else "other batches"
-    line = differences(found, most=4 if len(found) <= 4 else 2)
-    return f"{line or 'nothing differs'} · {batches}"
-
-
-def player_data(left: Watched, right: Watched) -> dict[str, Any]:
-    """The data with which a player shows two runs side by side."""
-    if not (left.view.own or right.view.own):
-        return data_of(left.config, right.config)
-    views = left.view, right.view
-    names = _by_side([view.name or (view.own.name if view.own else view.config.recipe) for view in views])
-    return _data(names, "<b>Two recordings beside each other.</b> How their settings differ is not known.")
-
-
-def data_of(left: RunConfig, right: RunConfig) -> dict[str, Any]:
-    """As `player_data`, for two runs with these settings."""
-    known = [race.look_for for race in RACES.values() if (race.left, race.right) == (left, right)]
-    differs = html.escape(differs_in(left, right))
-    what = f"<b>{differs[0].upper()}{differs[1:]}.</b>"
-    examples = examples_of(left.train.task)
-    asks = f"{what} Which of the two learns the {examples}, and which sooner? Guess, then watch."
-    return _data(names_of(left, right), f"{what} {''.join(known)}", examples) | {"asks": asks}
-
-
-def _data(names: Sequence[str], says: str, examples: str | None = None) -> dict[str, Any]:
-    return {
-        "names": [html.escape(name) for name in names],
-        "says": says,
-        "look": race_look(),
-        "curves": race_curves(examples),
-    }

@@ -8,12 +8,13 @@ from typing import Any
 import streamlit as st
 
 from pages.shared import ownership, selection
-from pages.shared.session import Place, sent_value, session
+from pages.shared.session import CLOCKS, Place, sent_value, session
 from pages.stream.channel import buttons_state
 from pages.stream.files import PLAYER, loading, plotly, styles
 from pages.stream.tickets import ticket
 from transformer.anatomy.boxes import CHANGEABLE_SETTINGS
 from transformer.recording.view import RunView
+from transformer.runs.registry import REGISTRY
 from transformer.runs.watched import Watched
 
 KEY = "player"
@@ -40,16 +41,16 @@ def player(
         word: the word to show, unless the visitor has since chosen another in the browser.
         on_cell: called with kind, site, head and cell (row, column) of a map that was clicked.
         data: for the browser. `parts`: "control" for the step control alone, "model" for it and the picture
-            of the model, "race" for two runs; `race`: the right run, and how both are shown; `answers`: the
-            step of the figures made in Python; `greets`: a sentence at the newest step, for first visits;
+            of the model, "race" for several runs; `race`: the other runs, and how all are shown; `answers`:
+            the step of the figures made in Python; `greets`: a sentence at the newest step, for first visits;
             `opened`: the open box of the picture, or its cell;
             `picture`: what the picture shows and requests; `over`: a sentence that replaces the run's own;
             `ghost`: arrays of the parent run, for the curves;
             `plays`: whether to play the recording once, soon, unless reduced motion is preferred.
     """
-    if session.goes_inside:
-        session.goes_inside = False
-        st.switch_page("anatomy.py", query_params={})  # not None: Streamlit cannot clear bound parameters
+    if page := session.goes_to:
+        session.goes_to = None
+        st.switch_page(page, query_params={})  # not None: Streamlit cannot clear bound parameters
     kinds = view.kinds
 
     def chosen() -> None:
@@ -73,10 +74,14 @@ def player(
                 if has_head(view, kind, site, head) and on_cell is not None:
                     on_cell(kind, site, head, (row, column))
             case {"box": str(), "how": dict(how)} as sent:
-                session.box, session.goes_inside = Place.sent(sent), data.get("parts") != "model"
+                session.box = Place.sent(sent)
+                session.goes_to = None if data.get("parts") == "model" else "anatomy.py"
                 session.arranged = {
                     name: how[name] for name in CHANGEABLE_SETTINGS if isinstance(how.get(name), str)
                 }
+            case {"run": str(id_)} if (pressed := REGISTRY.get(id_)) is not None:
+                selection.choose(pressed)
+                session.goes_to = "train.py"
             case {"how": dict()}:
                 session.box = None
 
@@ -149,7 +154,7 @@ def _take_choice(run: Watched, sent: dict[str, Any]) -> None:
         case None:
             session.pinned = None
     session.outline = sent.get("outline") is True
-    if sent.get("clock") in ("steps", "seconds"):
+    if sent.get("clock") in CLOCKS:
         session.clock = sent["clock"]
 
 

@@ -73,7 +73,7 @@ def own_model(run: Watched, row: DeltaGenerator) -> None:
 
 
 def _leave() -> None:
-    session.run = session.race = None
+    session.run, session.race = None, ()
     st.query_params.pop("run", None)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
 import segno
@@ -13,6 +14,7 @@ from pages.runs.run_list import parents
 from pages.settings.beginnings import base_of, values_of
 from pages.settings.presets import DEFAULT_PRESET, PRESETS
 from pages.shared import ownership, selection
+from pages.shared.session import joined
 from transformer.config import RunConfig
 from transformer.recording.view import IDLE
 from transformer.runs.registry import REGISTRY
@@ -22,18 +24,19 @@ ALONE = ("localhost", "127.0.0.1", "::1")
 """Names by which a machine refers to itself."""
 
 
-def share(run: Watched, config: RunConfig | None, *, race: Watched | None = None) -> None:
+def share(run: Watched, config: RunConfig | None, *, race: Sequence[Watched] = ()) -> None:
     """Draw both links in the sidebar.
 
     Args:
         config: the current settings; None for a race and for an own model.
-        race: the other run of a race; one link opens both.
+        race: the other runs of a race; one link opens all.
     """
     begun = REGISTRY.get(run.id) is not None and run.view.state != IDLE
     with st.sidebar, st.popover("Share a link", icon=":material/share:", width="stretch"):
         if begun:
-            st.markdown(f"**This {'run' if race is None else 'race'}, live.** Viewers cannot change it:")
-            address = link({"run": run.id} | (_beside(run) if race is None else {"race": race.id}))
+            st.markdown(f"**This {'race' if race else 'run'}, live.** Viewers cannot change it:")
+            others = joined([one.id for one in race])
+            address = link({"run": run.id} | ({"race": others} if others else _beside(run)))
             host = urlsplit(st.context.url or "").hostname
             with st.container(key="run_link"):
                 if host and host not in ALONE:

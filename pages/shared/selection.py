@@ -8,7 +8,7 @@ import streamlit as st
 
 from pages.runs import keyring
 from pages.shared import ownership
-from pages.shared.session import OnScreen, came_back, read_link, session, show_linked_place
+from pages.shared.session import CLOCKS, OnScreen, came_back, joined, read_link, session, show_linked_place
 from transformer.config import KINDS_OF
 from transformer.insight.names import is_ours
 from transformer.recording.frame import Frame
@@ -72,10 +72,10 @@ def choose(run: Watched) -> None:
         session.known_runs.append(run.id)
     other = session.run not in (None, run.id)
     if other:
-        session.previous_runs = session.run, session.race
+        session.previous_runs = session.run, joined(session.race)
         _stand(None)  # another run has other steps
         session.problem = session.word_problem = None  # these concern the previous run
-        session.race = None
+        session.race = ()
     session.run, session.lost_run = run.id, False
     if st.query_params.get("run") != run.id:
         st.query_params["run"] = run.id
@@ -177,8 +177,8 @@ def keep_in_link(word: str | None = None) -> None:
         at = None if follows() else step()
     parts = {
         BESIDE: session.beside,
-        "race": session.race if session.page == "Race" else None,
-        "clock": "seconds" if session.page == "Race" and session.clock == "seconds" else None,
+        "race": joined(session.race) if session.page == "Race" else None,
+        "clock": session.clock if session.page == "Race" and session.clock != CLOCKS[0] else None,
         "step": at,
         "word": word or session.word,
         "kind": session.kind if session.kind_chosen else None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -21,8 +21,15 @@ LINKED = ("run", "with", "race", "clock", "step", "word", "kind", "head", "box")
 """Link parameters that name the selection."""
 RACE, MASKS = "Race", "Masks"
 """Pages with a kind and a head of their own: a race shows two models, and Masks what a mask blocks."""
+CLOCKS = ("steps", "seconds", "moment")
+"""Axes on which runs are compared: steps, seconds of training, steps before and after the turn of each."""
 DRAFTS = ("draft", "left_draft", "right_draft")
 """Entries that hold the ids of drafts."""
+
+
+def joined(ids: Sequence[str]) -> str | None:
+    """Ids as a link names them; None if there are none."""
+    return ",".join(ids) or None
 
 
 class Entry(Generic[Value]):
@@ -141,18 +148,18 @@ class Session:
     run = Entry[str | None]()
     """Id of the run on the screen."""
     previous_runs = Entry[tuple[str | None, ...]](())
-    """Ids of the previous run and of the right run of its race."""
+    """Ids of the previous run and of the other runs of its race, as a link names them."""
     draft = Entry[str | None]()
     """Id of the untrained model of the settings on the screen."""
     left_draft = Entry[str | None]()
     right_draft = Entry[str | None]()
     """Ids of the untrained models of a prepared race."""
-    race = Entry[str | None]()
-    """Id of the right run of the race; `run` is the left one."""
+    race = Entry[tuple[str, ...]](())
+    """Ids of the other runs of the race; `run` is its first, or the left one."""
     prepared = Entry[str | None]()
     """Name of the prepared race that was chosen last."""
-    clock = Entry(lambda: "seconds" if st.query_params.get("clock") == "seconds" else "steps")
-    """The axis on which the runs of a race are compared: steps or seconds."""
+    clock = Entry(lambda: clock if (clock := st.query_params.get("clock")) in CLOCKS else CLOCKS[0])
+    """The axis on which the runs of a race are compared: an entry of `CLOCKS`."""
     lost_run = Entry(False)
     """Whether the run that the link names is gone."""
     known_runs = Entry[list[str]](list)
@@ -199,8 +206,8 @@ class Session:
     """Whether the cells that matter are outlined in the large map."""
     box = OfPage[Place | None](Place.of_link)
     """The open box of the picture of the model."""
-    goes_inside = Entry(False)
-    """Whether a head was clicked on another page, so that Look inside opens next."""
+    goes_to = Entry[str | None]()
+    """The page that the player asked for; it opens with the next run of the script."""
     arranged = Entry[dict[str, str]](dict)
     """Parts of the model that its picture arranges differently than training did."""
     on_screen = Entry[OnScreen](OnScreen)

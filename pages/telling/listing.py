@@ -111,7 +111,7 @@ def add_as_beat(*runs: Watched, word: str) -> None:
     """Draw the button that adds the screen to the visitor's story; not for own models: no story trains one.
 
     Args:
-        runs: the run on the screen, or the left and the right run of a race.
+        runs: the run on the screen, or the runs of a race.
         word: the word on the screen.
     """
     if any(run.view.own for run in runs):

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from pages.controls import racing
+from pages.controls.beside import data_of
 from pages.controls.commands import INTERVENTION_SECONDS, await_effect, store_error, train_on
 from pages.runs import keyring
 from pages.shared import ownership
@@ -204,8 +204,8 @@ def as_data(story: Story, told: Mapping[str, Any]) -> dict[str, Any]:
     for beat in story.beats:
         if beat.against:
             sides = [story.runs[name].config for name in beat.roles]
-            races[f"{beat.run}|{beat.against}"] = racing.data_of(*sides) | {"clock": "steps"}
-    beats = [asdict(beat) | {"pinned": beat.pinned} for beat in story.beats]
+            races["|".join(beat.roles)] = data_of(sides) | {"clock": "steps"}
+    beats = [asdict(beat) | {"pinned": beat.pinned, "roles": beat.roles} for beat in story.beats]
     said = {"kind": story.kind, "beats": beats, "before": BEFORE, "told": dict(told)}
     return said | {"runs": known, "races": races}
 

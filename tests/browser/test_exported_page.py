@@ -88,7 +88,7 @@ class Reader(Watcher):
     def open_race(self, views: tuple[RunView, RunView], clock: str, file: Path, **first: Any) -> None:
         """Open a race of two runs named one and other; `first` is the initial selection."""
         race = {"names": ["one", "other"], "says": "", "clock": clock}
-        race |= {"look": race_look(), "curves": race_curves("words")}
+        race |= {"look": race_look(), "curves": race_curves("words", ("one", "other"))}
         self.open(race_page(views, race, {"kind": None, "pinned": None} | first), file)
 
     def at(self, step: int) -> None:

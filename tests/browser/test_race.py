@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import expect
 
-from pages.controls.racing import names_of
+from pages.controls.beside import names_of
 from pages.settings.races import RACES
 from tests.browser.conftest import SMALL
 
@@ -157,7 +157,7 @@ def test_a_prepared_race_fits_the_projector_without_scrolling_in_both_themes(wat
     for name, race in RACES.items():
         watch.page.locator(".st-key-prepared_race").get_by_text(name, exact=True).click()
         shown = watch.page.locator(".st-key-race_right .map-head")
-        expect(shown).to_contain_text(names_of(race.left, race.right)[1])
+        expect(shown).to_contain_text(names_of([race.left, race.right])[1])
         for scheme in ("light", "dark"):
             watch.page.emulate_media(color_scheme=scheme)
             watch.until(lambda: (watch.plot("race_curves", ink) == light) == (scheme == "light"), what=scheme)  # noqa: B023

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pages.controls.racing import CHANGES, differs_in, names_of
+from pages.controls.beside import differs_in, names_of
+from pages.controls.racing import CHANGES
 from pages.settings.races import RACES
 from tests.pages.conftest import LONG
 from transformer.config import RunConfig
@@ -16,12 +17,10 @@ DEFAULT = RECIPES["default"].small
 
 
 def racers(visitor):
-    """Return both runs named in the page's link."""
+    """Return the runs named in the page's link."""
     link = visitor.at.query_params
-    return [
-        REGISTRY.get(link[name][0] if isinstance(link[name], list) else link[name])
-        for name in ("run", "race")
-    ]
+    named = [link[name][0] if isinstance(link[name], list) else link[name] for name in ("run", "race")]
+    return [REGISTRY.get(id_) for id_ in ",".join(named).split(",")]
 
 
 @pytest.fixture
@@ -35,9 +34,10 @@ def test_the_page_opens_with_the_untrained_models_of_the_first_prepared_race_and
     shown = visitor.player["race"]
     assert shown["names"] == ["causal mask on", "causal mask off"]
     assert "<b>Causal mask on → off · the same batches.</b> Without the mask" in shown["says"]
-    assert [REGISTRY.get(visitor.player["run"]).view.state, REGISTRY.get(shown["run"]).view.state] == [
-        "idle"
-    ] * 2
+    assert [
+        REGISTRY.get(visitor.player["run"]).view.state,
+        REGISTRY.get(shown["runs"][0]["run"]).view.state,
+    ] == ["idle"] * 2
     visitor.press("run_start")
     left, right = racers(visitor)
     visitor.wait_until(lambda: min(left.view.step, right.view.step) > 3)
@@ -57,7 +57,7 @@ def test_the_page_opens_with_the_untrained_models_of_the_first_prepared_race_and
     visitor.look()
     assert visitor.player["race"]["names"] == ["heads 4", "heads 1"]
     assert "race" not in visitor.at.query_params
-    assert REGISTRY.get(visitor.player["race"]["run"]).config == RACES["4 heads against 1"].right
+    assert REGISTRY.get(visitor.player["race"]["runs"][0]["run"]).config == RACES["4 heads against 1"].right
 
 
 def test_a_race_against_a_finished_run_trains_only_the_new_run_with_one_change_and_the_same_words(ended):
@@ -119,7 +119,7 @@ def test_a_visitor_who_opens_the_link_of_a_race_sees_both_runs_and_controls_neit
     ended.set("race_setting", "seed").set("race_value_seed", 5).press("race_start")
     left, right = racers(ended)
     viewer = visit({"run": left.id, "race": right.id, "clock": "seconds"}, page="race")
-    assert (viewer.player["run"], viewer.player["race"]["run"]) == (left.id, right.id)
+    assert (viewer.player["run"], viewer.player["race"]["runs"][0]["run"]) == (left.id, right.id)
     assert viewer.player["race"]["clock"] == "seconds"
     assert not [
         button for button in viewer.at.button if button.key in ("run_pause", "run_stop", "run_continue")
@@ -165,6 +165,57 @@ def test_a_race_beyond_the_limit_of_runs_per_visitor_is_refused_with_a_message(v
     visitor.press("run_stop")
 
 
+def test_again_with_other_seeds_trains_the_seeds_that_follow_and_tells_what_they_have_in_common(visit, ended):
+    first = ended.run
+    losses = first.view.metrics.column("loss").tolist()
+    ended.set("seeds_number", 3).look().press("seeds_start")
+    runs = racers(ended)
+    assert runs[0] is first
+    assert [run.config for run in runs] == [first.config.with_changes(seed=seed) for seed in (0, 1, 2)]
+    assert ended.at.session_state["page"] == "Race"
+    assert len({run.thread for run in runs[1:]}) == 1
+    ended.wait_until(lambda: all(run.view.state == "finished" for run in runs)).look()
+    assert first.view.metrics.column("loss").tolist() == losses
+    shown = ended.player["race"]
+    assert shown["names"] == ["seed 0", "seed 1", "seed 2"]
+    assert shown["says"] == "In none of 3 runs a head began to read backwards."
+    viewer = visit({"run": first.id, "race": ",".join(run.id for run in runs[1:])}, page="race")
+    assert [one["run"] for one in viewer.player["race"]["runs"]] == [run.id for run in runs[1:]]
+    assert not [one for one in viewer.at.button if one.key in ("run_pause", "run_stop", "run_continue")]
+    again = ended.press("run_start").wait_until(lambda: racers(ended)[0] is not first)
+    assert [run.config.seed for run in racers(again)] == [0, 1, 2]
+    again.press("run_stop")
+
+
+@pytest.mark.parametrize("n", [1, 13, 2**40])
+def test_a_number_of_seeds_beyond_the_limits_is_refused_in_place(visit, n):
+    visitor = visit()
+    visitor.set("seeds_number", n).look()
+    assert visitor.says(f"{n} runs cannot be shown together; choose from 2 to 12.")
+    assert visitor.at.button(key="seeds_start").disabled
+
+
+def test_more_seeds_than_the_server_allows_this_visitor_are_refused_together_and_none_starts(
+    ended, monkeypatch
+):
+    monkeypatch.setitem(REGISTRY.limits.__dict__, "per_visitor", 3)
+    before = len(REGISTRY.listed())
+    ended.set("seeds_number", 5).look().press("seeds_start")
+    assert ended.says("4 more runs are too many: you have 0 of 3 unfinished runs")
+    assert len(REGISTRY.listed()) == before
+
+
+def test_a_run_of_many_that_is_pressed_opens_on_watch(ended):
+    ended.set("seeds_number", 3).look().press("seeds_start")
+    third = ended.wait_until(lambda: len(racers(ended)) == 3).look() and racers(ended)[2]
+    ended.send("player", "cell", {"run": "../../etc/passwd"})
+    assert ended.at.session_state["page"] == "Race"
+    ended.send("player", "cell", {"run": third.id}).look()
+    assert ended.run is third
+    assert ended.at.session_state["page"] == "Watch"
+    third.stop()
+
+
 @pytest.mark.parametrize("name", CHANGES)
 def test_each_setting_of_the_menu_changes_only_itself(name):
     other = {"d_model": 64, "n_heads": 2, "seed": 1, "dropout": 0.1, "label_smoothing": 0.1}.get(name)
@@ -177,7 +228,7 @@ def test_each_setting_of_the_menu_changes_only_itself(name):
         )
     changed = DEFAULT.changed(name, other)
     assert set(DEFAULT.differences(changed)) == {name} | ({"d_ff"} if name == "d_model" else set())
-    assert names_of(DEFAULT, changed)[0] != names_of(DEFAULT, changed)[1]
+    assert len({*names_of([DEFAULT, changed])}) == 2
 
 
 @pytest.mark.parametrize("change", [{"seed": 1}, {"batch_size": 32}, {"max_letters": 8}, {"task": "copy"}])
@@ -191,10 +242,10 @@ def test_a_change_that_gives_other_batches_is_reported_as_such(change):
 
 
 def test_two_runs_with_the_same_settings_are_named_by_their_side():
-    assert names_of(DEFAULT, DEFAULT) == ["left: seed 0", "right: seed 0"]
+    assert names_of([DEFAULT, DEFAULT]) == ["left: seed 0", "right: seed 0"]
     assert differs_in(DEFAULT, DEFAULT) == "nothing differs · the same batches"
     etienne = RACES["Default against recipe etienne"]
-    assert names_of(etienne.left, etienne.right) == ["default", "etienne"]
+    assert names_of([etienne.left, etienne.right]) == ["default", "etienne"]
 
 
 @pytest.mark.parametrize("name", [name for name in RACES if "etienne" not in name])

@@ -29,7 +29,7 @@ def tightest(**others):
 def test_without_variables_the_limits_are_the_defaults():
     limits = Limits.from_environment({"HOME": "/root", "HEADLIGHT_REQUIRE_BROWSER": "1"})
     assert limits == Limits()
-    assert (limits.training, limits.per_visitor, limits.unseen_minutes) == (2, 4, 10)
+    assert (limits.training, limits.per_visitor, limits.unseen_minutes) == (2, 12, 10)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -17,7 +17,7 @@ from transformer.commands.line import place, print_json, print_message
 from transformer.commands.settings import configuration, own_data
 from transformer.config import DEVICES, KINDS_OF, TASKS, TOKENIZERS, RunConfig
 from transformer.errors import LEFT_ALONE, InputError, explained
-from transformer.insight.seeds import Ending, in_common
+from transformer.insight.seeds import in_common
 from transformer.recipes import RECIPES
 from transformer.recording.view import FAILED, FINISHED, PAUSED, STOPPED, RunView
 from transformer.runs.run import Run
@@ -155,7 +155,7 @@ def _with_seeds(config: RunConfig, arguments: argparse.Namespace, counts: dict[s
         training.start()
         ended = _to_its_end(training, arguments, counts)
         view, code = training.view, max(code, ended)
-        endings.append(Ending(seed=seed, failed=view.state == FAILED, turned=view.turned_at))
+        endings.append(view.ending)
         if view.state == STOPPED:
             break
     frame = view.frame

@@ -6,7 +6,7 @@ import html
 import json
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from functools import lru_cache
 from math import prod
@@ -70,7 +70,7 @@ def html_page(view: RunView, *, word: str, site: str, head: int) -> str:
 
 
 def race_page(views: Sequence[RunView], race: dict[str, Any], first: dict[str, Any]) -> str:
-    """The page of two runs side by side, each with half of the room.
+    """The page of runs side by side, each with an equal part of the room.
 
     Args:
         race: how a player shows them: `names`, `asks`, `says`, `clock`, `difference`, `curves`.
@@ -81,7 +81,8 @@ def race_page(views: Sequence[RunView], race: dict[str, Any], first: dict[str, A
     """
     if any(view.frame is None for view in views):
         raise InputError("Nothing has been recorded yet; wait until the untrained models are shown.")
-    shown = [fitting(view, len(views)) for view in views]
+    moments = {moment.step for view in views for moment in view.moments}
+    shown = [fitting(view, len(views), moments) for view in views]
     data = {
         "runs": [{"index": Index(one.config).whole(one)} for one in shown],
         "first": first,
@@ -89,7 +90,10 @@ def race_page(views: Sequence[RunView], race: dict[str, Any], first: dict[str, A
         "fileName": f"headlight-race-{views[0].stem}",
     }
     facts = " | ".join(f"{name}: {_facts(view)}" for name, view in zip(race["names"], views, strict=True))
-    title = ", ".join(filter(None, (f"{race['names'][0]} against {race['names'][1]}", views[0].seeded)))
+    names = race["names"]
+    title = f"{len(names)} runs, {names[0]} to {names[-1]}"
+    if len(names) == 2:
+        title = ", ".join(filter(None, (f"{names[0]} against {names[1]}", views[0].seeded)))
     return _page(data, {name: pack for one in shown for name, pack in _chunks(one).items()}, title, facts)
 
 
@@ -127,13 +131,14 @@ def _page(data: dict[str, Any], packs: dict[str, str], title: str, facts: str, r
     )
 
 
-def fitting(view: RunView, parts: int = 1) -> RunView:
+def fitting(view: RunView, parts: int = 1, moments: Set[int] = frozenset()) -> RunView:
     """The run with as many of its frames as a page has room for, thinned evenly; moments stay.
 
     Args:
         parts: number of runs that share the room.
+        moments: steps of moments of the other runs, which stay too, so that all keep the same steps.
     """
-    frames = view.frames.thinned({moment.step for moment in view.moments}, ROOM // parts)
+    frames = view.frames.thinned({moment.step for moment in view.moments} | moments, ROOM // parts)
     records = [one for one in frames.records if not isinstance(one, Chunk)]
     chunks = [chunk for word in frames.words for chunk in together(frames.chunks_of(word))]
     whole = Frames([*chunks, *records], numbers=view.metrics.at, aim=frames[-1].aim)
@@ -196,7 +201,7 @@ def rounded(passed: bytes) -> bytes:
 def modules() -> dict[str, str]:
     """The source of each module that a page imports, by the name under which others import it there."""
     found: dict[str, str] = {}
-    for name in (wanted := ["race.js", "sources.js"]):  # grows
+    for name in (wanted := ["seeds.js", "sources.js"]):  # grows
         source = (_PLAYER / name).read_text(encoding="utf-8")
         wanted += sorted({*re.findall(r'from "\./([a-z]+\.js)"', source)} - {*wanted})
         found[f"headlight/{name}"] = re.sub(r'from "\./', 'from "headlight/', source)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from safetensors.numpy import save
 
 from transformer.config import RunConfig
@@ -19,6 +20,21 @@ FORMAT = 1
 WEIGHTS_FORMAT = "headlight-weights-1"
 DIGITS = 4
 """Decimals of weights and scores; recorded weights are accurate to 1e-5."""
+
+
+def endings_csv(views: Sequence[RunView]) -> str:
+    """A row for each of several runs: its seed and state, the head that turned first, the first steps with a
+    half, nine tenths and 99% of the held-out examples right."""
+    rows = []
+    for view in views:
+        step, site, head = view.turned_at or (None, None, None)
+        row = {"seed": view.config.seed, "state": view.state, "step": view.step, "turned": step, "site": site}
+        row |= {"head": None if head is None else head + 1, "run": view.id}
+        rows.append(
+            row | {f"right_{share}": view.first_step_at.get(share) for share in ("0.5", "0.9", "0.99")}
+        )
+    table: str = pd.DataFrame(rows).convert_dtypes().to_csv(index=False, lineterminator="\n")
+    return table
 
 
 def curves_csv(view: RunView) -> str:

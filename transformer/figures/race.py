@@ -1,4 +1,4 @@
-"""Two runs beside each other: the colours of the difference of two maps, and both runs' curves."""
+"""Runs beside each other: the colours of the difference of two maps, and the curves of all runs."""
 
 from __future__ import annotations
 
@@ -41,35 +41,43 @@ def _by_root() -> colors.Stops:
 
 
 @cache
-def race_curves(examples: str | None) -> str:
-    """The figure of both runs' curves, without data: training loss, and beside it accuracy.
+def race_curves(examples: str | None, names: tuple[str, ...]) -> str:
+    """The figure of the curves of several runs, without data: two panels beside each other.
 
-    Traces 0 and 1 are the loss and the accuracy of the left run, 2 and 3 those of the right run. The player
-    sets the ranges of both x axes and of the loss axis.
+    Of two runs the left panel is the training loss, of more the best score of a head; the right one is
+    accuracy. Traces 2i and 2i + 1 are the left and the right panel of run i. The player sets the ranges.
 
     Args:
         examples: the plural noun for the examples of the task; None if only losses are known.
+        names: of the runs.
     """
-    looks = ((colors.LEFT, "left"), (colors.RIGHT_RUN, "right"))
+    many = len(names) > 2
+    sides = ((colors.LEFT, "left"), (colors.RIGHT_RUN, "right"))
+    looks = [(colors.LEFT, name) for name in names] if many else sides
     data = []
     for color, name in looks:
-        of_loss, of_share = f"{name}: %{{y:.3f}}<extra></extra>", f"{name}: %{{y:.1%}}<extra></extra>"
-        data.append(curve(name, {"color": color, "width": 2}, of_loss))
-        shares = {"xaxis": "x2", "yaxis": "y3", "showlegend": False, "marker": {"size": 6}}
-        data.append(curve(name, {"color": color, "width": 2}, of_share, **shares) | {"mode": "lines+markers"})
+        of_left = f"{name}: %{{y:{'.1%' if many else '.3f'}}}<extra></extra>"
+        of_share = f"{name}: %{{y:.1%}}<extra></extra>"
+        drawn = {"color": color, "width": 1.5 if many else 2}
+        faint = {"opacity": 0.6} if many else {}
+        data.append(curve(name, drawn, of_left, **faint))
+        shares = {"xaxis": "x2", "yaxis": "y3", "showlegend": False, "marker": {"size": 4 if many else 6}}
+        data.append(curve(name, drawn, of_share, **shares, **faint) | {"mode": "lines+markers"})
     axis = AXIS | {"title": {"text": "step", "standoff": 2, "font": {"size": 12}}}
+    share_axis = AXIS | {"range": [-0.02, 1.04], "tickformat": ".0%", "tickvals": [0, 0.5, 1]}
+    title = "clearest head" if many else "training loss"
+    place = (0.05, 0.5 - _BETWEEN / 2, "right bottom") if many else (1.0, 0.5 - _BETWEEN / 2)
     layout = {
-        "margin": {"l": 34, "r": 14, "t": 6, "b": 32},
-        "hovermode": "x",
+        "margin": {"l": 40 if many else 34, "r": 14, "t": 6, "b": 32},
+        "hovermode": "closest" if many else "x",
         "showlegend": False,
         "xaxis": axis | {"domain": [0, 0.5 - _BETWEEN / 2]},
         "xaxis2": axis | {"domain": [0.5 + _BETWEEN / 2, 1], "anchor": "y3"},
-        "yaxis": dict(AXIS),
+        "yaxis": share_axis if many else dict(AXIS),
         # Not yaxis2: a style sheet hides its labels, which are the marks beside a map.
-        "yaxis3": AXIS
-        | {"range": [-0.02, 1.04], "tickformat": ".0%", "tickvals": [0, 0.5, 1], "anchor": "x2"},
+        "yaxis3": share_axis | {"anchor": "x2"},
         "annotations": [
-            panel_name("training loss", 1.0, 0.5 - _BETWEEN / 2),
+            panel_name(title, *place),
             panel_name(f"test {examples} right", 0.05, 1.0, "right bottom"),
         ],
     }

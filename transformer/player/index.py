@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from transformer.axes import sites_of
+from transformer.axes import reading_sites, sites_of
 from transformer.config import RunConfig
 from transformer.figures import colors
 from transformer.figures.picture import Picture
@@ -39,6 +39,8 @@ LOOKS = {
     "sequence": "{question} and answer look at each other",
 }
 """What looks at what in a kind of attention."""
+REACHED = ("0.5", "0.9", "0.99")
+"""Shares of held-out examples whose first steps are shown."""
 CURVES_SECONDS = 1.0
 """Minimum time between two versions of the index, and so of its curves, if only steps were added."""
 READING = {
@@ -210,6 +212,9 @@ class Index:
                 }
                 for one in view.moments
             ],
+            "turned": list(view.turned_at or ()),
+            "reached": [view.first_step_at.get(share) for share in REACHED],
+            "best": _best(view),
             "curves": drawn(run_curves(view)),
             "mass": drawn(head_picture(view, frames[-1].aim)) | {"said": _of_heads(view)},
         }
@@ -245,6 +250,17 @@ class Index:
 
     def _text(self, text: str) -> int:
         return self._texts.setdefault(text, len(self._texts))
+
+
+def _best(view: RunView) -> list[tuple[int, float]]:
+    """The step of every measurement of our models, and the highest score of a head for the aim of the run."""
+    frame = view.frames[-1]
+    sites = reading_sites(frame.axes) if view.own is None else []
+    return [
+        (one.step, round(max(float(one.head_scores[site][frame.aim].max()) for site in sites), 4))
+        for one in view.frames.measurements
+        if sites and all(frame.aim in one.head_scores[site] for site in sites)
+    ]
 
 
 def _of_heads(view: RunView) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from transformer.config import RunConfig
 from transformer.insight.moments import Moment
+from transformer.insight.seeds import Ending
 from transformer.interventions import NO_INTERVENTIONS, Interventions
 from transformer.recording.chunk import is_name
 from transformer.recording.frame import Frame
@@ -159,6 +160,11 @@ class RunView(RunFacts):
             everyday=None,
             goal_reached=False,
         )
+
+    @property
+    def ending(self) -> Ending:
+        """What is compared with runs of other seeds."""
+        return Ending(seed=self.config.seed, failed=self.state == FAILED, turned=self.turned_at)
 
     def covered(self, word: str, site: str) -> Covered | None:
         """The picture that the keys of a site are patches of; None if there is none, or it does not fit."""

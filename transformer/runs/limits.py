@@ -24,7 +24,7 @@ class Limits:
 
     training: int = _limit(2, 1, 64)
     """Runs that train at once; the others wait in line."""
-    per_visitor: int = _limit(4, 1, 1_000)
+    per_visitor: int = _limit(12, 1, 1_000)
     """Runs of one visitor that have not ended."""
     kept: int = _limit(40, 1, 10_000)
     """Runs in memory. Beyond it, runs leave memory: those trained elsewhere, then ended ones, then paused and

@@ -177,8 +177,8 @@ class Registry:
             self.owners.forget(id_)
 
     @refusals()
-    def admit(self, visitor: str, run: Run | None = None) -> None:
-        """Refuse a visitor one more unfinished run, `run` or a new one, if the limit is reached.
+    def admit(self, visitor: str, run: Run | None = None, *, more: int = 1) -> None:
+        """Refuse a visitor more unfinished runs, `run` or new ones, if the limit is reached.
 
         Runs that the visitor started count, and so do runs whose token the visitor holds: after a reload, the
         page belongs to a new visitor with the same tokens.
@@ -192,6 +192,12 @@ class Registry:
             if other is not run and (other.visitor == visitor or self.owners.knows(visitor, other.id))
         ]
         going = sum(other.view.state not in ENDED for other in others)
+        if more > 1 and going + more > self.limits.per_visitor:
+            raise InputError(
+                f"{more} more runs are too many: you have {going} of {self.limits.per_visitor} unfinished "
+                "runs allowed on this server. Choose fewer, or stop some in the list of runs first.",
+                "seeds_start",
+            )
         if going >= self.limits.per_visitor:
             raise InputError(
                 f"You have {going} of {self.limits.per_visitor} unfinished runs allowed on this server. "

@@ -69,11 +69,12 @@ def read_story(text: str) -> Story:
 
 def _check_runs(beat: Beat, runs: Mapping[str, Any]) -> None:
     """Refuse unknown runs, a page that does not fit `against`, and what the run of the beat cannot do."""
-    for name in ("run", "against"):
-        if (value := getattr(beat, name)) and value not in runs:
+    for value in beat.roles:
+        if value and value not in runs:
+            name = "run" if value == beat.run else "against"
             raise InputError(f"{name}={value!r} is no run of this story; it has {', '.join(runs)}.", name)
     if (beat.page == RACE) != bool(beat.against):
-        raise InputError("A slide on the page Race needs the right run: against.", "against")
+        raise InputError("A slide on the page Race needs the other runs: against.", "against")
     alone = not runs[beat.run].trains
     if alone and beat.command:
         raise InputError(f"Run {beat.run} is a recording, which obeys no command.", "command")
@@ -128,7 +129,7 @@ def with_beat(text: str, configs: Sequence[RunConfig], beat: Mapping[str, Any]) 
 
     Args:
         text: the file; empty for a new story.
-        configs: settings of the run of the beat, or of the left and the right run of a race.
+        configs: settings of the run of the beat, or of the runs of a race.
 
     Raises:
         InputError: the file cannot be used, or already has the maximum number of runs or beats.
@@ -141,7 +142,7 @@ def with_beat(text: str, configs: Sequence[RunConfig], beat: Mapping[str, Any]) 
             tables.append(_of_run(name, config))
             known[name] = config
         names.append(name)
-    shown = {**beat, **dict(zip(("run", "against"), names, strict=False))}
+    shown = {**beat, "run": names[0]} | ({"against": " ".join(names[1:])} if names[1:] else {})
     found = "\n".join([*tables, _table("[[beat]]", shown)])
     read_story(found)
     return found

@@ -23,7 +23,7 @@ OF_VISITOR = ("started", "cell", "head", "word", "past", "box")
 COMMANDS = ("start", "pause", "resume", "continue", "switch off", "restore")
 TARGETS = ("map", "heads", "step control", "start", "words right", "kind", "word", "curves", "model", "box")
 """Parts of the screen at which an arrow points."""
-MOST_BEATS, MOST_RUNS = 60, 4
+MOST_BEATS, MOST_RUNS = 60, 12
 BEFORE = 0.9
 """`before turned` is this share of the step at which the first head turned."""
 NONE = "none"
@@ -46,8 +46,8 @@ class Beat(Settings):
     page: Annotated[str, OneOf((WATCH, RACE, INSIDE))] = WATCH
     run: Annotated[str, Text(20)] = ""
     """Name of the run that is shown; by default the story's first."""
-    against: Annotated[str, Text(20)] = ""
-    """Name of the right run of a race."""
+    against: Annotated[str, Text(240)] = ""
+    """Name of the right run of a race, or names of all its other runs with spaces between them."""
     word: Annotated[str, Text(200)] = ""
     kind: Annotated[str | None, OneOf(tuple(sorted({*sum(KINDS_OF.values(), ())})))] = None
     head: Annotated[
@@ -98,7 +98,7 @@ class Beat(Settings):
     @property
     def roles(self) -> tuple[str, ...]:
         """Names of the runs that are shown; in a race, the left one first."""
-        return (self.run, self.against) if self.against else (self.run,)
+        return (self.run, *self.against.split())
 
     @property
     def pinned(self) -> tuple[str, int] | None:

@@ -1,9 +1,8 @@
 // The player as a component of a page: the selection is sent to Python once it has stopped changing.
 
 import { Refusals, leave, leaving, spread, stay, whenGone, whenRun } from "./component.js";
-import { Pair } from "./pair.js";
 import { Player } from "./player.js";
-import { Race } from "./race.js";
+import { raceOf } from "./seeds.js";
 import { Live } from "./sources.js";
 import { mountedStory } from "./story.js";
 
@@ -40,10 +39,14 @@ function made(root, data, base) {
   const source = new Live(`${base}/stream/${data.run}`, data.ticket, refused);
   const { fileName, picture, race } = data;
   const plays = playsNow(data);
-  const options = { plotly: `${base}/files/${data.plotly}`, first: data.first, fileName, picture, race, tell: (at) => tell(state, at) };
+  const options = { plotly: `${base}/files/${data.plotly}`, first: data.first, fileName, picture, tell: (at) => tell(state, at) };
   if (race) {
-    const other = new Live(`${base}/stream/${race.run}`, race.ticket, refused);
-    state.player = new Race(root, new Pair([source, other], race.names), options);
+    const others = race.runs.map(({ run, ticket }) => new Live(`${base}/stream/${run}`, ticket, refused));
+    const opensRun = (side) => {
+      state.trigger("cell", { run: [data.run, ...race.runs.map(({ run }) => run)][side] });
+      leave();
+    };
+    state.player = raceOf(root, [source, ...others], race, { ...options, opensRun });
   } else state.player = new Player(root, source, options);
   const { player } = state;
   player.wanted = data.first.word;
@@ -107,7 +110,8 @@ export default function mountedPlayer(view, base) {
   const root = parentElement.querySelector(".headlight-player");
   if (data.parts) root.dataset.parts = data.parts;
   let state = mounted.get(root);
-  if (state && (state.data.run !== data.run || state.data.race?.run !== data.race?.run)) {
+  const runsOf = ({ run, race }) => [run, ...(race?.runs.map((one) => one.run) ?? [])].join();
+  if (state && runsOf(state.data) !== runsOf(data)) {
     state.player.close();
     state = null;
   }
@@ -125,13 +129,11 @@ export default function mountedPlayer(view, base) {
   const before = state.data;
   state.data = data;
   state.changedTo = data.seen;
-  const [source, other] = player.source.sources ?? [player.source];
+  const [source, ...others] = player.source.sources ?? [player.source];
   if (source.ticket !== data.ticket) state.refusals.renewed();
   source.ticket = data.ticket;
-  if (other) {
-    other.ticket = data.race.ticket;
-    player.source.race = data.race;
-  }
+  others.forEach((other, i) => { other.ticket = data.race.runs[i].ticket; });
+  if (data.race) player.source.race = data.race;
   player.find(".st-key-follow").hidden = !data.mayFollow; // the owner's token may come after the first pass of the page
   Object.assign(player, { over: data.over, greets: data.greets });
   if (JSON.stringify(player.ghost) !== JSON.stringify(data.ghost)) {

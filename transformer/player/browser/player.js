@@ -16,7 +16,7 @@ const RESTED = 250; // ms without a change after which the selection is sent
 
 export class Player {
   // first: {word, kind, pinned, step, outline, follow}; tell: called with these once they have stopped changing
-  constructor(root, source, { plotly, first, tell = () => {}, fileName = "headlight", picture, titled }) {
+  constructor(root, source, { plotly, first, tell = () => {}, fileName = "headlight", ...options }) {
     Object.assign(this, { root, source, tell, fileName, now: null, newest: null, playing: false });
     this.at = { word: null, kind: null, pinned: null, step: null, outline: false, follow: false, ...first };
     this.find = (selector) => root.querySelector(selector);
@@ -32,7 +32,7 @@ export class Player {
     });
     this.listens = new AbortController();
     this.box = new StepBox(root, { goes: (number) => this.goTo(number), range: () => this.range() }, this.listens);
-    this.build({ picture, titled });
+    this.build(options);
     const follow = this.find(".st-key-follow");
     follow.firstChild.checked = this.at.follow;
     follow.firstChild.onchange = () => this.choose({ follow: follow.firstChild.checked });

@@ -1,41 +1,53 @@
-// Two runs side by side on one step control: their large maps, the difference of the maps, and both curves.
+// Runs side by side on one step control; of two, their large maps, the difference of the maps, and both curves.
 
 import { nearest, upTo } from "./chunks.js";
 import { counted } from "./control.js";
 import { element } from "./element.js";
 import { FUTURE, largeHead, largePicture } from "./pictures.js";
-import { SIDES } from "./pair.js";
 import { Player } from "./player.js";
+import { AROUND, SIDES } from "./runs.js";
 
 const APART = 0.1, IN_A_ROW = 5; // losses are apart if they differ by this share for this many steps
 const CLEAREST = "clearest head of each";
+const CLOCKS = { steps: "steps", seconds: "seconds", moment: "the turn" };
+const FROM = new Intl.NumberFormat("en-US", { signDisplay: "exceptZero" });
 const SECONDS = new Intl.NumberFormat("en-US", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
 
 export class Race extends Player {
-  // race: {asks, says, clock, difference, curves}, from `pages/player`; asks: a question until both runs have ended
-  constructor(root, pair, { race, ...options }) {
+  // race: {asks, says, clock, look, curves}, from `pages/controls`; asks: a question until all runs have ended
+  constructor(root, runs, { race, ...options }) {
     root.dataset.parts = "race";
-    pair.clock = race.clock;
-    pair.race = race;
-    super(root, pair, { ...options, first: { ...options.first, clock: race.clock } });
+    runs.clock = race.clock;
+    runs.race = race;
+    super(root, runs, { ...options, first: { ...options.first, clock: race.clock } });
     this.race = race;
   }
 
-  build() {
-    const { race } = this.source;
-    this.maps = SIDES.map((side) => this.viewOf(`race_${side}`, {}));
-    this.difference = this.viewOf("race_difference", {});
+  build(options) {
+    const { race, many } = this.source;
+    this.buildMaps(options);
     this.curves = this.drawingOf("race_curves", { clicked: (_trace, _point, { x }) => this.go(this.source.near(x)), usual: 200 });
     this.find(".race .choices").append(...["word", "kind", "race_head", "outline", "race_clock"].map((name) => this.find(`.st-key-${name}`)));
     this.heads = this.find(".st-key-race_head select");
     this.heads.onchange = () => this.choose({ pinned: this.heads.value ? JSON.parse(this.heads.value) : null });
     const clock = this.find(".st-key-race_clock select");
+    clock.replaceChildren(...["steps", many ? "moment" : "seconds"].map((name) => new Option(CLOCKS[name], name)));
     clock.value = race.clock;
     clock.onchange = () => {
       this.source.clock = clock.value;
-      this.choose({ clock: clock.value });
+      this.choose({ clock: clock.value, ...(many && { step: this.byMoment ? AROUND : null }) });
     };
     this.hearKeys();
+  }
+
+  // Create the views of the maps.
+  buildMaps() {
+    this.maps = SIDES.map((side) => this.viewOf(`race_${side}`, {}));
+    this.difference = this.viewOf("race_difference", {});
+  }
+
+  get byMoment() {
+    return this.source.clock === "moment";
   }
 
   get bySeconds() {
@@ -43,21 +55,22 @@ export class Race extends Player {
   }
 
   named(position) {
+    if (this.byMoment) return FROM.format(position - AROUND).replace("-", "−");
     if (!this.bySeconds) return counted(position);
     return `${SECONDS.format(this.source.at(position)?.seconds ?? 0)} s`;
   }
 
   range() {
-    if (!this.bySeconds || !this.index) return super.range();
+    if (this.source.clock === "steps" || !this.index) return super.range();
     const { steps } = this.index;
-    return [this.named(steps[0]), this.named(steps.at(-1)), "second"];
+    return [this.named(steps[0]), this.named(steps.at(-1)), this.bySeconds ? "second" : "step"];
   }
 
-  // On the clock of seconds, the number is a time.
+  // On the clock of seconds, the number is a time; by the turn, the steps after it.
   goTo(number) {
-    if (!this.bySeconds || !this.index || number === null) return super.goTo(number);
-    const [first, last] = this.range();
-    if (number > this.source.at(this.index.steps.at(-1)).seconds + 0.05) return `${SECONDS.format(number)} s is not recorded: the times from ${first} to ${last} are.`;
+    if (this.source.clock === "steps" || !this.index || number === null) return super.goTo(number);
+    const [first, last] = this.range(), what = this.bySeconds ? `${SECONDS.format(number)} s` : `Step ${FROM.format(number)}`;
+    if (number > this.source.at(this.index.steps.at(-1)).time + 0.05) return `${what} is not recorded: the ${this.bySeconds ? "times" : "steps"} from ${first} to ${last} are.`;
     this.go(this.source.near(number));
     return "";
   }
@@ -80,12 +93,12 @@ export class Race extends Player {
     this.chosen = false;
     if (!this.index) return;
     const { word, outline, clock } = this.at, position = this.step();
-    const { steps, seconds, over } = this.source.at(position);
+    const { steps, seconds, over, time } = this.source.at(position);
     const maps = await Promise.all(this.source.sides.map(({ source }, i) => source.maps(word, steps[i])));
     if (this.chosen) return; // a newer choice is drawn first
     const shown = this.source.sides.map(({ source: { index } }, i) => {
       const own = `step ${counted(steps[i])}`;
-      const when = over[i] ? `ended at ${own}` : this.bySeconds ? `${SECONDS.format(seconds)} s, ${own}` : steps[i] === position ? undefined : own; // else the step beside the headline
+      const when = over[i] ? `ended at ${own}` : this.byMoment ? own : this.bySeconds ? `${SECONDS.format(seconds)} s, ${own}` : steps[i] === position ? undefined : own; // else the step beside the headline
       return { index, maps: maps[i], segment: upTo(index.segments, steps[i]), step: steps[i], ...this.headOf(index, steps[i]), when };
     });
     this.numbers(position, shown);
@@ -93,25 +106,29 @@ export class Race extends Player {
     const looks = [...maps, ...shown.flatMap(({ segment, site, head, when }) => [segment, site, head, when]), outline, clock];
     if (looks.some((one, i) => one !== this.looks?.[i])) {
       this.looks = looks;
-      const { fileName } = this;
-      shown.forEach((one, i) => this.show(one, i, { outline, when: one.when, run: this.source.names[i], fileName: `${fileName}-${SIDES[i]}` }));
-      this.subtract(shown, this.bySeconds ? `${SECONDS.format(seconds)} s` : undefined);
+      this.drawMaps(shown, outline, this.bySeconds ? `${SECONDS.format(seconds)} s` : undefined);
     }
     if (this.chosen) return;
     await this.drawCurves();
-    this.curves.mark(this.at.step === null ? null : this.bySeconds ? seconds : position);
+    this.curves.mark(this.at.step === null ? null : time);
+  }
+
+  // Draw the maps of the runs. when: the moment, where it is not the step beside the headline.
+  drawMaps(shown, outline, when) {
+    shown.forEach((one, i) => this.show(one, i, { outline, when: one.when, run: this.source.names[i], fileName: `${this.fileName}-${SIDES[i]}` }));
+    this.subtract(shown, when);
   }
 
   // Draw the large map of one run.
   show(one, i, how) {
-    this.absent(SIDES[i], one.maps ? "" : `“${this.at.word}” has no map of step ${counted(one.step)}.`);
+    this.absent(`race_${SIDES[i]}`, one.maps ? "" : `“${this.at.word}” has no map of step ${counted(one.step)}.`);
     if (one.maps) this.maps[i].show(largePicture(one, how));
   }
 
   // Show in place of a picture why it is missing. why: empty if the picture is there.
   absent(name, why) {
-    this.find(`.st-key-race_${name}`).dataset.none = Boolean(why);
-    this.texts.set(`.st-key-race_${name} .none`, why);
+    this.find(`.st-key-${name}`).dataset.none = Boolean(why);
+    this.texts.set(`.st-key-${name} .none`, why);
   }
 
   // Draw right minus left, if both have the same words and axes.
@@ -121,7 +138,7 @@ export class Race extends Player {
     const why = !left || !right ? "“" + this.at.word + "” is not recorded in both runs." : shown[0].kind !== shown[1].kind
       ? "The models have no attention of the same kind." : !same("rows") || !same("columns")
         ? `The axes differ (left: ${left?.rows.length} × ${left?.columns.length} cells, right: ${right?.rows.length} × ${right?.columns.length}), so cells cannot be compared.` : "";
-    this.absent("difference", why);
+    this.absent("race_difference", why);
     if (why) return;
     const base = left.causal ? right : left; // a cell is blocked if both runs block it
     const [one, other] = shown.map(({ maps, site, head }) => maps.weights(site, head));
@@ -150,6 +167,10 @@ export class Race extends Player {
     const known = JSON.stringify([this.source.clock, ...indices.map(({ version }) => version)]);
     if (known === this.drawnCurves) return;
     this.drawnCurves = known;
+    await this.drawLines(indices);
+  }
+
+  async drawLines(indices) {
     const arrays = {};
     // Curves end at the run that is behind, whose curves may be a second older.
     const behind = Math.min(...this.source.sides.map((side, i) => (this.source.goesOn(side) ? indices[i][this.source.clock].at(-1) : Infinity)));
@@ -181,9 +202,9 @@ export class Race extends Player {
     const { asks, says } = source.race, ended = !source.sides.some((side) => source.goesOn(side));
     texts.set(".st-key-moment p", ended ? says : asks ?? says); // the question is asked before it is answered
     this.root.toggleAttribute("data-untrained", index.steps.length < 2); // without curves
-    texts.set(".counter b", this.bySeconds ? SECONDS.format(source.at(position).seconds) : counted(position));
-    texts.set(".counter small", this.bySeconds ? "seconds of training" : "step");
-    texts.set(".st-key-words_right", shown.map((one, i) => (one.index.own ? "" : bar(source.names[i], SIDES[i], one.segment.counted))).join(""));
+    texts.set(".counter b", this.bySeconds ? SECONDS.format(source.at(position).seconds) : this.named(position));
+    texts.set(".counter small", this.bySeconds ? "seconds of training" : this.byMoment ? "from the turn" : "step");
+    texts.set(".st-key-words_right", this.learned(shown));
     this.says();
     texts.choices(index, at);
     this.offerHeads();
@@ -194,12 +215,17 @@ export class Race extends Player {
     });
   }
 
+  // What the runs have learned so far, as HTML.
+  learned(shown) {
+    return shown.map((one, i) => (one.index.own ? "" : bar(this.source.names[i], SIDES[i], one.segment.counted))).join("");
+  }
+
   // Show from which step the losses differ, and the states of the runs if these differ or need attention.
   says() {
     const nows = this.source.sides.map(({ now }) => now).filter(Boolean);
     const of = (now) => (now.state === "failed" ? now.headline : now.waits || `${now.state} at ${counted(now.step)}`);
     const quiet = nows.every(({ state, waits }) => state === nows[0].state && state !== "failed" && !waits);
-    const states = quiet ? [] : nows.map((now, i) => `${SIDES[i]}: ${of(now)}`);
+    const states = quiet ? [] : nows.map((now, i) => `${this.source.called(i)}: ${of(now)}`);
     this.texts.set(".st-key-run_status p", [this.parted, ...states].filter(Boolean).join(" · "));
   }
 

@@ -5,10 +5,9 @@ import { nearest, upTo } from "./chunks.js";
 import { Refusals, leaving, spread, whenGone } from "./component.js";
 import { counted } from "./control.js";
 import { element } from "./element.js";
-import { Pair } from "./pair.js";
 import { strongestCell } from "./pictures.js";
 import { Player } from "./player.js";
-import { Race } from "./race.js";
+import { raceOf } from "./seeds.js";
 import { Live } from "./sources.js";
 import { escaped, withLinks } from "./texts.js";
 
@@ -94,8 +93,8 @@ export class Story {
 
   // Create a player for the beat, unless the current player shows the same.
   open() {
-    const { page, run, against } = this.beat;
-    const sides = this.data.notes ? [] : [run, against].filter(Boolean).map((name) => this.source(name));
+    const { page, roles } = this.beat;
+    const sides = this.data.notes ? [] : roles.map((name) => this.source(name));
     const key = JSON.stringify([page, sides.map((side) => [side.run, side.hidden])]);
     if (key === this.opened) return;
     this.keepHead();
@@ -115,8 +114,7 @@ export class Story {
     const { plotly, fileName } = this.hooks;
     const options = { plotly, fileName, titled: false, first: this.look(), tell: (at) => this.chosen(at) };
     if (page === "Race") {
-      const race = this.data.races[`${run}|${against}`];
-      this.player = new Race(this.root, new Pair(sides.map((side) => this.live(side)), race.names), { ...options, race });
+      this.player = raceOf(this.root, sides.map((side) => this.live(side)), this.data.races[roles.join("|")], options);
     } else this.player = new Player(this.root, this.live(sides[0]), { ...options, ...(parts && { picture: { how: {} } }) });
     const { player } = this;
     player.wanted = this.look().word;
@@ -286,8 +284,7 @@ export class Story {
 
   // The runs of the beat that a recording can replace.
   get replaceableRuns() {
-    const { run, against } = this.beat;
-    return [run, against].filter((name) => name && this.data.runs[name].recording && this.source(name) !== this.data.runs[name].recording);
+    return this.beat.roles.filter((name) => this.data.runs[name].recording && this.source(name) !== this.data.runs[name].recording);
   }
 
   // Play the recording from the current step of the run.
@@ -437,7 +434,7 @@ export class Story {
     const { beat, data, panel } = this;
     const talks = data.kind === "talk", { asks } = this;
     const there = data.notes || this.there(), done = talks || this.done();
-    const stands = this.player && [beat.run, beat.against].some((name) => name && this.source(name) === data.runs[name].recording);
+    const stands = this.player && beat.roles.some((name) => this.source(name) === data.runs[name].recording);
     const said = data.notes ? escaped(beat.says) : withLinks([this.sentence(), this.judged()].filter(Boolean).join(" "), this.largeHead);
     const lacks = !there && this.replaceableRuns.length > 0;
     const waits = there ? "" : talks && lacks ? "Waiting for the run; Space plays the recording." : "Waiting for the run.";
@@ -506,8 +503,8 @@ export class Story {
       this.follows = true;
       this.tell();
     }
-    const names = this.player ? [this.beat.run, this.beat.against] : [];
-    const tickets = [...names.filter(Boolean).map((name) => this.source(name).ticket), Object.values(data.runs)[0].ticket];
+    const names = this.player ? this.beat.roles : [];
+    const tickets = [...names.map((name) => this.source(name).ticket), Object.values(data.runs)[0].ticket];
     this.sources.forEach((source, i) => { source.ticket = tickets[i]; });
     this.refusals.renewed();
     this.write();
