@@ -19,6 +19,7 @@ from tests.browser.conftest import shown
 from tests.browser.watcher import FRAMES, Watcher
 from tests.own import CLEAR, mirrored_run, own_run
 from transformer.anatomy.trace import trace
+from transformer.axes import sites_of
 from transformer.config import ModelConfig, RunConfig, TrainConfig
 from transformer.exports.page import html_page, race_page
 from transformer.figures.race import race_curves, race_look
@@ -85,10 +86,11 @@ class Reader(Watcher):
         self.page.wait_for_selector(".st-key-live_maps .live-figure[data-step]")
         self.at(newest)
 
-    def open_race(self, views: tuple[RunView, RunView], clock: str, file: Path, **first: Any) -> None:
-        """Open a race of two runs named one and other; `first` is the initial selection."""
-        race = {"names": ["one", "other"], "says": "", "clock": clock}
-        race |= {"look": race_look(), "curves": race_curves("words", ("one", "other"))}
+    def open_race(self, views: tuple[RunView, ...], clock: str, file: Path, **first: Any) -> None:
+        """Open a race of runs named one, other and third; `first` is the initial selection."""
+        names = ("one", "other", "third")[: len(views)]
+        race = {"names": names, "says": "", "clock": clock}
+        race |= {"look": race_look(), "curves": race_curves("words", names)}
         self.open(race_page(views, race, {"kind": None, "pinned": None} | first), file)
 
     def at(self, step: int) -> None:
@@ -455,6 +457,40 @@ def test_a_race_by_seconds_shows_each_run_at_its_last_step_within_the_time(view,
     assert shown[0] == [8, 16]
     assert shown[-1] == [0, 0]
     run.close()
+
+
+def test_many_runs_show_their_own_step_by_step_and_by_the_turn_of_each(view, offline, tmp_path):
+    """The first run turns at step 3, the second at step 6, two steps before its end, the third never."""
+    turns = ((3, SITE, 1), (6, SITE, 0), None)
+    views = tuple(replace(view, turned_at=turn) for turn in turns)
+    offline.open_race(views, "moment", tmp_path / "run.html", word="cat", kind="cross", step=20)
+    expected = {-20: [0, 0, 8], -1: [2, 5, 8], 0: [3, 6, 8], 2: [5, 8, 8], 4: [7, 8, 8]}
+    for offset, steps in expected.items():
+        offline.page.locator(".counter b").click()
+        offline.page.locator(".st-key-time_number input").fill(str(offset))
+        offline.page.locator(".st-key-time_number input").press("Enter")
+        named = f"{offset:+d}".replace("-", "−") if offset else "0"
+        expect(offline.page.locator(".counter b")).to_have_text(named)
+        heads = [offline.page.locator(f".st-key-seeds_{i} .map-head").inner_text() for i in range(3)]
+        shown = [re.search(r"(?:step|end:) (\d+)", head)[1] for head in heads]
+        assert [int(step) for step in shown] == steps
+        for i, (step, one) in enumerate(zip(steps, views, strict=True)):
+            frame = one.frames.of_step(step)
+            site, head = frame.large_head(sites_of(frame.axes, "cross"))
+            drawn = offline.numbers(f"seeds_{i}")
+            np.testing.assert_allclose(drawn, frame.map(frame.row_of("cat"), site)[head], atol=EXACT)
+    table = offline.page.locator(".st-key-seeds_table tbody tr")
+    assert [row.split()[:2] for row in table.all_inner_texts()] == [
+        ["one", "3"],
+        ["other", "6"],
+        ["third", "–"],
+    ]
+    expect(offline.page.locator(".st-key-words_right")).to_have_text("2 of 3 have turned")
+    offline.page.locator(".st-key-race_clock select").select_option("steps")
+    offline.step_by("Home", "ArrowRight", "ArrowRight")
+    offline.until(
+        lambda: {offline.plot(f"seeds_{i}", "gd.dataset.step") for i in range(3)} == {"2"}, what="2"
+    )
 
 
 PIXELS = """() => {

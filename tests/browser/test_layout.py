@@ -61,6 +61,23 @@ def test_on_watch_nothing_overlaps_or_is_cut_and_a_refusal_is_always_seen(watch,
     assert not found, "\n".join(found)
 
 
+def test_eight_runs_that_differ_in_their_seeds_fit_a_page_and_are_followed_to_their_sentence(watch, guest):
+    start(watch, f"/?steps=40&evaluate_every=20{SMALL}")
+    watch.click("seeds_menu")
+    watch.click("seeds_start")
+    said = "In none of 8 runs a head began to read backwards."
+    watch.page.locator(".st-key-moment").get_by_text(said).wait_for()
+    found = [*faults(watch, "seeds")]
+    assert watch.page.locator(".stMain").evaluate("(main) => main.scrollHeight - main.clientHeight") <= 0
+    guest.open(watch.page.url.removeprefix(watch.app), picture="seeds_7")
+    found += faults(guest, "seeds, a viewer")
+    watch.page.locator(".st-key-seeds_3 .map-name").click()
+    watch.drawn("live_map")
+    assert "seed 3" in watch.plot("live_map", "title()")
+    guest.errors[:] = [error for error in guest.errors if "404" not in error]  # Streamlit's own 404s
+    assert not found, "\n".join(found)
+
+
 def test_on_every_page_of_a_finished_run_nothing_overlaps_or_is_cut(watch):
     finish(watch, "/?steps=50&evaluate_every=25&goal=none", 50)
     found = [*faults(watch, "Watch, finished")]

@@ -69,8 +69,8 @@ export class Race extends Player {
   // On the clock of seconds, the number is a time; by the turn, the steps after it.
   goTo(number) {
     if (this.source.clock === "steps" || !this.index || number === null) return super.goTo(number);
-    const [first, last] = this.range(), what = this.bySeconds ? `${SECONDS.format(number)} s` : `Step ${FROM.format(number)}`;
-    if (number > this.source.at(this.index.steps.at(-1)).time + 0.05) return `${what} is not recorded: the ${this.bySeconds ? "times" : "steps"} from ${first} to ${last} are.`;
+    const [first, last] = this.range(), { steps } = this.index, what = this.bySeconds ? `${SECONDS.format(number)} s` : `Step ${FROM.format(number)}`;
+    if (number < this.source.at(steps[0]).time || number > this.source.at(steps.at(-1)).time + 0.05) return `${what} is not recorded: the ${this.bySeconds ? "times" : "steps"} from ${first} to ${last} are.`;
     this.go(this.source.near(number));
     return "";
   }

@@ -1,7 +1,7 @@
 // The box in which a step is typed. The number of the step opens it, or the key G.
 
 // The number in a text such as "1,200"; NaN if there is none.
-export const numberIn = (text) => (/^\d[\d,_ ]*(\.\d+)?$/.test(text.trim()) ? Number(text.replaceAll(/[,_ ]/g, "")) : NaN);
+export const numberIn = (text) => (/^[-−+]?\d[\d,_ ]*(\.\d+)?$/.test(text.trim()) ? Number(text.replaceAll(/[,_ ]/g, "").replace("−", "-")) : NaN);
 
 export class StepBox {
   // goes: called with a number, or with null for the newest step; returns why there is no such step, or ""; range: returns
