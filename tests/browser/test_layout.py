@@ -65,7 +65,7 @@ def test_eight_runs_that_differ_in_their_seeds_fit_a_page_and_are_followed_to_th
     start(watch, f"/?steps=40&evaluate_every=20{SMALL}")
     watch.click("seeds_menu")
     watch.click("seeds_start")
-    said = "In none of 8 runs a head began to read backwards."
+    said = "No head began to read backwards in any of 8 runs."
     watch.page.locator(".st-key-moment").get_by_text(said).wait_for()
     found = [*faults(watch, "seeds")]
     assert watch.page.locator(".stMain").evaluate("(main) => main.scrollHeight - main.clientHeight") <= 0

@@ -257,7 +257,7 @@ def test_several_seeds_give_the_runs_of_each_seed_and_a_line_on_all(train):
     assert last == {
         "seeds": [4, 5],
         "turned": [None, None],
-        "in_common": "In none of 2 runs a head began to read backwards.",
+        "in_common": "No head began to read backwards in any of 2 runs.",
     }
 
 

@@ -35,7 +35,7 @@ CROSS = "decoder.1.cross"
             "In 1 of 2 runs a head began to read backwards, at step 7. It is decoder layer 2, head 2. 1 of 2 "
             "failed.",
         ),
-        ([None, None], 0, "In none of 2 runs a head began to read backwards."),
+        ([None, None], 0, "No head began to read backwards in any of 2 runs."),
     ],
 )
 def test_the_sentence_counts_runs_and_says_what_differs(turned, failed, said):

@@ -178,7 +178,7 @@ def test_again_with_other_seeds_trains_the_seeds_that_follow_and_tells_what_they
     assert first.view.metrics.column("loss").tolist() == losses
     shown = ended.player["race"]
     assert shown["names"] == ["seed 0", "seed 1", "seed 2"]
-    assert shown["says"] == "In none of 3 runs a head began to read backwards."
+    assert shown["says"] == "No head began to read backwards in any of 3 runs."
     viewer = visit({"run": first.id, "race": ",".join(run.id for run in runs[1:])}, page="race")
     assert [one["run"] for one in viewer.player["race"]["runs"]] == [run.id for run in runs[1:]]
     assert not [one for one in viewer.at.button if one.key in ("run_pause", "run_stop", "run_continue")]

@@ -34,7 +34,7 @@ def in_common(endings: Sequence[Ending], aim: str) -> str:
     failed = f" {lost} of {n} failed." if lost else ""
     does = AIMS[aim].turned
     if not turned:
-        return f"In none of {n} runs a head {does}.{failed}"
+        return f"No head {does} in any of {n} runs.{failed}"
     steps = sorted(step for step, _, _ in turned)
     when = (
         f"at step {steps[0]:,}" if steps[0] == steps[-1] else f"between steps {steps[0]:,} and {steps[-1]:,}"

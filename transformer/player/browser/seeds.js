@@ -12,7 +12,8 @@ const MARKS = ["50% right", "90%", "99%"];
 export class Seeds extends Race {
   buildMaps({ opensRun }) {
     const { names } = this.source, host = this.find(".race");
-    this.root.dataset.many = names.length;
+    this.root.dataset.many = names.length > 8 ? "narrow" : "wide"; // maps
+    this.root.style.setProperty("--across", names.length > 8 ? 6 : Math.min(4, names.length));
     host.querySelector(".tiles")?.remove();
     const tiles = names.map((_, i) => element("figure", { className: `st-key-seeds_${i}` }, element("p", { className: "none" }), element("div", { className: "live-figure" })));
     host.prepend(element("div", { className: "tiles" }, ...tiles));
