@@ -181,9 +181,10 @@ class Task:
         Raises:
             InputError: as `question`.
         """
-        named = re.fullmatch(r"mean of \d{1,3} words of (\d{1,2}) letters", text)
-        if named and int(named[1]) in self.corpus.mean_lengths:
-            return self.mean(int(named[1]))
+        named = re.fullmatch(r"mean of \d+ words of (\d{1,2}) letters", text)
+        length = int(named[1]) if named else 0
+        if length in self.corpus.mean_lengths and text == (mean := self.mean(length)).text:
+            return mean
         return self.question(text)
 
     def n_tokens(self, text: str) -> int:
