@@ -70,7 +70,8 @@ def _mean_choice(run: Watched) -> None:
         placeholder="of one length…",
         on_change=chosen,
         help="Show, beside the words, the mean map of 64 test words of one length: what each head does "
-        "whatever the letters. Recording it takes longer, so fewer steps may be recorded.",
+        "whatever the letters. Chosen after a run, it covers all recorded steps; chosen before, it makes "
+        "recording slower, so that fewer steps are recorded.",
     )
 
 
