@@ -8,7 +8,7 @@ from pages.controls.buttons import buttons_row, controls
 from pages.controls.commands import start_if_asked
 from pages.controls.mask_switches import beside, mask_problem, mask_switches, masks_pending, to_train
 from pages.controls.racing import race
-from pages.controls.words import draw_word_box, word_choice
+from pages.controls.words import askable, draw_word_box, word_choice
 from pages.inside.explanation import explanation
 from pages.inside.mask_words import batch_table, learned_with, others, two_losses, with_masks
 from pages.player.figure import live_figure
@@ -37,7 +37,7 @@ if beside(run):
         race(run, [config])
 run = start_if_asked(run, config, edited=False)
 if session.word is None and "word" not in st.query_params:
-    session.word = min((question.text for question in run.questions), key=len)  # the shortest has padding
+    session.word = min(askable(run), key=len)  # the shortest has padding
 session.arranged = {}  # here the model is shown as it was trained
 seen = run.view
 kind = selection.kind(run.view, opens_on="decoder")  # the attention that has both masks

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import streamlit as st
 
-from pages.controls.words import input_help
+from pages.controls.words import askable, input_help
 from pages.shared import ownership, selection
 from pages.shared.plain import plain, show_error
 from pages.shared.session import session
@@ -28,7 +28,7 @@ Draw: TypeAlias = "Callable[[RunView, Snapshot | None, Answer | None], None]"
 
 def ask_word(run: Watched) -> str:
     """Draw the page's own box for any word; return the last valid word."""
-    words = [question.text for question in run.questions]
+    words = askable(run)
     word, chosen = st.session_state.get("asked_word_text"), session.word
     elsewhere = word is None or chosen != st.session_state.get("asked_beside")
     if elsewhere:

@@ -9,7 +9,7 @@ import streamlit as st
 from pages.controls.commands import await_effect
 from pages.shared import ownership
 from pages.shared.plain import plain, show_error
-from pages.shared.session import request, session, take_requests
+from pages.shared.session import MASKS, request, session, take_requests
 from transformer.config import LETTER_TASKS
 from transformer.errors import InputError
 from transformer.runs.watched import Watched
@@ -40,14 +40,50 @@ def draw_word_box(run: Watched) -> None:
                 width="stretch",
                 help="Remove the word on the screen.",
             )
+        _mean_choice(run)
     with st.sidebar:
         _problem()
 
 
+def _mean_choice(run: Watched) -> None:
+    """Draw the choice of the words whose mean map is tracked too; no page but Watch and Race shows it."""
+    lengths = run.task.corpus.mean_lengths
+    if not lengths or session.page == MASKS:
+        return
+    run_id, typed = session.typed_word  # a mean map is not in the run's words before its thread has added it
+    added = [run.task.tracked(typed)] if run_id == run.id else []
+    means = [one for one in (*added, *run.questions) if one.words]
+    st.session_state["mean_length"] = len(means[0].words[0]) if means else None
+
+    def chosen() -> None:
+        if (length := st.session_state["mean_length"]) is not None:
+            request("add_word", run.task.mean(length).text)
+        elif means:
+            request("drop_word", means[0].text)
+
+    st.selectbox(
+        "All words",
+        lengths,
+        index=None,
+        key="mean_length",
+        format_func="of {} letters".format,
+        placeholder="of one length…",
+        on_change=chosen,
+        help="Show, beside the words, the mean map of 64 test words of one length: what each head does "
+        "whatever the letters. Chosen after a run, it covers all recorded steps; chosen before, it makes "
+        "recording slower, so that fewer steps are recorded.",
+    )
+
+
+def askable(run: Watched) -> list[str]:
+    """The tracked words, without mean maps."""
+    return [question.text for question in run.questions if not question.words]
+
+
 def word_choice(run: Watched) -> str:
     """Draw the choice of a tracked word, on pages whose player has none; return the chosen word."""
-    word = chosen_word(run)
-    words = list(dict.fromkeys([*(question.text for question in run.questions), word]))
+    word = chosen_word(run, means=False)
+    words = list(dict.fromkeys([*askable(run), word]))
     if run.task.corpus.same_length:
         st.pills(
             "Word",
@@ -72,10 +108,14 @@ def word_choice(run: Watched) -> str:
     return word
 
 
-def chosen_word(run: Watched) -> str:
-    """The word chosen in this session or else in the link; if not tracked, the first tracked word."""
+def chosen_word(run: Watched, *, means: bool = True) -> str:
+    """The word chosen in this session or else in the link; if not tracked, the first tracked word.
+
+    Args:
+        means: whether the page shows mean maps too.
+    """
     carry_out_word_requests(run)
-    words = list(run.words)
+    words = list(run.words) if means else askable(run)
     run_id, typed = session.typed_word
     if run_id == run.id and typed in words:
         session.typed_word = None, ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 
+from pages.controls.words import askable
 from transformer.insight.names import examples_of, parts_of
 from transformer.interventions import PAD
 from transformer.recording.frame import Frame
@@ -56,12 +57,12 @@ def learned_with(view: RunView) -> str:
 
 def others(run: Watched, word: str) -> tuple[str, ...]:
     """The other tracked words, which form a batch with this one and so decide its padding."""
-    return tuple(question.text for question in run.questions if question.text != word)
+    return tuple(text for text in askable(run) if text != word)
 
 
 def batch_table(run: Watched, chosen: str) -> str:
     """The tracked words as one batch of tokens, with [PAD] marked."""
-    words = [question.text for question in run.questions]
+    words = askable(run)
     batch = run.task.encode(words, filled=not run.view.masks["padding"])
     rows = []
     for word, ids in zip(words, batch.src.tolist(), strict=True):

@@ -56,7 +56,7 @@ def _askable(old: Watched, config: RunConfig) -> tuple[str, ...]:
     words = []
     for question in old.questions:
         try:
-            words.append(task.question(question.text).text)
+            words.append(task.tracked(question.text).text)
         except InputError:  # too long now, or has a word that the task no longer has
             continue
     return tuple(words)

@@ -144,7 +144,7 @@ def _beat(view: RunView, word: str) -> dict[str, Any]:
     found: dict[str, Any] = {"says": "Say here what there is to see."}
     if frame is not None and word in (tracked.text for tracked in frame.words):
         head = frame.large_head(sites_of(frame.axes, kind), kept)
-        found["says"] = html.unescape(narration(frame, word, *head))[:320]
+        found["says"] = html.unescape(narration(frame, word, *head))[:320] or found["says"]
     page = session.page if session.page in (RACE, INSIDE) else "Watch"
     at = selection.step()
     found |= {"page": page, "word": word, "kind": kind}

@@ -31,7 +31,7 @@ from transformer.exports.still import (
     type_of,
 )
 from transformer.figures import colors
-from transformer.insight.names import examples_of, shortened
+from transformer.insight.names import examples_of
 from transformer.recording.frame import Frame, fed_with
 from transformer.recording.view import RunView
 
@@ -47,8 +47,6 @@ STRIP_STEPS = 7
 EACH_MAP, LABELS, LEGEND = 300, 250, 250
 """Pixels for each map, for the labels of its rows, and for the legend beside all maps."""
 LARGEST_TYPE = 22.0
-LONGEST = 28
-"""Letters of the example in a heading."""
 
 
 def film_gif(view: RunView, *, word: str, site: str, head: int) -> bytes:
@@ -66,7 +64,7 @@ def film_gif(view: RunView, *, word: str, site: str, head: int) -> bytes:
     figure, canvas = sheet(WIDTH, HEIGHT)
     axes = figure.add_subplot()
     size = _lay_out(figure, axes, maps)
-    title = f"{head_title(frames[-1], site, head)} · “{shortened(word, LONGEST)}”"
+    title = f"{head_title(frames[-1], site, head)} · {_heading(frames[-1], word)}"
     _write(figure, 40, title, fitting_size(title, 28, INSIDE - 220))
     about = " · ".join(filter(None, (_axes_of(maps[0]), view.seeded, share_of(view, frames))))
     _write(figure, HEIGHT - 24, about, fitting_size(about, 16, INSIDE - LEGEND / 2))
@@ -139,6 +137,10 @@ def _write(
     """Write a line of text on the left or the right, y pixels from the top."""
     x, align = (1 - EDGE / WIDTH, "right") if right else (EDGE / WIDTH, "left")
     return figure.text(x, 1 - y / HEIGHT, text, ha=align, va="center", **type_of(size, color))
+
+
+def _heading(frame: Frame, word: str) -> str:
+    return frame.words[frame.row_of(word)].heading
 
 
 def _axes_of(shown: Map) -> str:
@@ -232,7 +234,7 @@ def filmstrip_png(view: RunView, *, word: str, site: str, head: int) -> bytes:
         axes.set_anchor("N")
         axes.set_title(f"step {frame.step:,}\n{_right(view, frame)}", **type_of(16))
     draw_legend(figure, list(all_axes), maps)
-    titled = head_title(frames[-1], site, head), f"“{shortened(word, LONGEST)}”", view.seeded
+    titled = head_title(frames[-1], site, head), _heading(frames[-1], word), view.seeded
     heading = " · ".join(filter(None, titled))
     under = f"{share_of(view, frames)} · {_axes_of(maps[0])}"
     figure.suptitle(f"{heading}\n{under}", x=0.01, ha="left", **type_of(20))

@@ -51,8 +51,12 @@ def html_page(view: RunView, *, word: str, site: str, head: int) -> str:
         raise InputError("Nothing has been recorded yet; wait until the untrained model is shown.")
     head_title(view.frame, site, head)  # refuses a head that does not exist
     shown = fitting(view)
-    passed = passes(view, word)
-    pictures = {"word": word, "steps": sorted(passed)} if passed else None
+    words = [tracked.text for tracked in view.frame.asked]
+    asked = (
+        words[0] if word in view.frames.words and word not in words else word
+    )  # a mean map: a word instead
+    passed = passes(view, asked)
+    pictures = {"word": asked, "steps": sorted(passed)} if passed else None
     data = {
         "runs": [{"index": Index(shown.config).whole(shown), "pictures": pictures}],
         "first": {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -54,7 +55,8 @@ def map_axes(
     }
     rows = src_tokens if axes.query == "src" else tgt_tokens
     if axes.writes:
-        rows = tuple(f"{read} → {to}" if to else read for read, to in zip(rows, expected, strict=True))
+        short = [to.removeprefix("output ") for to in expected]  # of a mean map: its number
+        rows = tuple(f"{read} → {to}" if to else read for read, to in zip(rows, short, strict=True))
     row_title = "just written → to write"
     if axes.query == "src":
         row_title = f"{noun} → becomes" if axes.writes else f"each {noun}"
@@ -69,8 +71,9 @@ def map_axes(
 
 
 def called(tokens: Sequence[str]) -> str:
-    """The noun for one of these tokens: letter, where all are letters a to z or special; else token."""
-    plain = [token for token in tokens if not (len(token) > 1 and token.startswith("["))]
+    """The noun for one of these tokens: letter, where all are letters a to z, places of letters (see
+    `mean_batch`) or special; else token."""
+    plain = [token for token in tokens if not re.match(r"\[.|(letter|output) \d", token)]
     return "letter" if all(len(token) == 1 and "a" <= token <= "z" for token in plain) else "token"
 
 

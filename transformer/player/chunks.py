@@ -15,7 +15,7 @@ import numpy as np
 from transformer.axes import BY_HAND, PADDING, Axes, reading_sites, sites_of
 from transformer.figures.labels import MapAxes, map_axes, wrong_predictions
 from transformer.figures.picture import escaped
-from transformer.insight.names import layer_number, shortened
+from transformer.insight.names import layer_number
 from transformer.insight.scores import gold_cells
 from transformer.interventions import Interventions
 from transformer.recording.chunk import Chunk
@@ -23,8 +23,6 @@ from transformer.recording.frame import Word, fed_with
 
 ENCODING = 2
 """Version of `encoded`: a part of a chunk's name, since browsers cache chunks for ever."""
-MAX_HEADING_LETTERS = 28
-"""Maximum number of letters of the word in a heading."""
 
 
 def encoded(chunk: Chunk, places: Sequence[int] | None = None) -> bytes:
@@ -125,7 +123,8 @@ def _look(word: Word, sites: tuple[tuple[str, Axes], ...], interventions: Interv
         }
     look = {
         "kinds": kinds,
-        "short": escaped(shortened(word.text, MAX_HEADING_LETTERS)),
+        "heading": escaped(word.heading),
+        "mean": word.n_words > 0,
         "fed": fed_with(axes, word),
         "over": word.written_at,
         "off": sorted([site, head] for site, head in interventions.ablated),

@@ -108,7 +108,7 @@ class Index:
         if again:
             self._segments, self._texts, self._looks = {}, {}, {}
         elif reach != self._reach:  # earlier steps of a word were added: rebuild these segments
-            n_words = len(frames.words)
+            n_words = len(view.frame.asked) if view.frame else 0
             known = self._segments.items()
             self._segments = {at: one for at, one in known if len(one["outputs"]) in (0, n_words)}
         self._reach = reach
@@ -156,6 +156,9 @@ class Index:
             "own": view.own is not None,
             "seed": self._config.seed,
             "examples": examples_of(task),
+            "means": {
+                word.text: f"all words of {word.n_read} letters" for word in frame.words if word.n_words
+            },
             "token": "letter" if task == "reverse" and view.own is None else "token",
             "kinds": kinds,
             "pictures": {
@@ -242,7 +245,7 @@ class Index:
             },
             "outputs": {}
             if own
-            else {tracked.text: self._text(output_row(tracked)) for tracked in frame.words},
+            else {tracked.text: self._text(output_row(tracked)) for tracked in frame.asked},
             "written": max((one.output_step or 0 for one in frame.words), default=0),
             "lengths": self._text(by_length(frame)),
             "samples": self._text(samples(frame)),

@@ -40,7 +40,7 @@ def output_row(tracked: RecordedWord) -> str:
 
 def outputs(frame: Frame, chosen: str) -> str:
     """A table of the free-running output for each tracked word, the chosen word first."""
-    words = sorted(frame.words, key=lambda tracked: tracked.text != chosen)
+    words = sorted(frame.asked, key=lambda tracked: tracked.text != chosen)
     rows = "".join(
         f"<tbody class='{'chosen' if tracked.text == chosen else ''}'>{output_row(tracked)}</tbody>"
         for tracked in words

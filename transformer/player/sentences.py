@@ -170,9 +170,9 @@ def _since(view: RunView, frame: Frame) -> str:
 
 
 def unlearned(word: str) -> str:
-    """The sentence for a word that the recording on the first page does not contain."""
+    """The sentence for a word, or a mean map, that the recording on the first page does not contain."""
     return (
-        f"<b>Untrained.</b> “{html.escape(word)}” is answered by your own model, which has not been trained. "
+        f"<b>Untrained.</b> “{html.escape(word)}” is shown for your own model, which has not been trained. "
         "Press <b>Start</b>. The recording shows the other words."
     )
 
@@ -195,8 +195,9 @@ def words_right(frame: Frame, task: str) -> str:
 
 
 def narration(frame: Frame, word: str, site: str, head: int) -> str:
-    """A sentence about one head and one word, from its numbers; empty if the frame lacks either."""
-    row = next((i for i, tracked in enumerate(frame.words) if tracked.text == word), None)
+    """A sentence about one head and one word, from its numbers; empty if the frame lacks either, or the word
+    names a mean map."""
+    row = next((i for i, one in enumerate(frame.words) if one.text == word and not one.n_words), None)
     if row is None or site not in frame.axes or not 0 <= head < frame.n_heads(site):
         return ""
     tracked, axes = frame.words[row], frame.axes[site]
@@ -248,7 +249,7 @@ def _reading_ahead(frame: Frame) -> str:
 
 
 def _looking_at_padding(frame: Frame) -> str:
-    row = min(range(len(frame.words)), key=lambda i: len(frame.words[i].text))  # it has most padding
+    row = frame.row_of(min((one.text for one in frame.asked), key=len))  # it has most padding
     shares = {
         (site, head): float(share)
         for site in frame.axes

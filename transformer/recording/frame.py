@@ -11,6 +11,7 @@ import numpy as np
 
 from transformer.axes import Axes, is_own, reading_sites
 from transformer.evaluation import Evaluation
+from transformer.insight.names import shortened
 from transformer.insight.scores import FOCUS, ROLES, THRESHOLD, Links, badge, clearest_head
 from transformer.interventions import NO_INTERVENTIONS, PAD, Interventions
 
@@ -18,6 +19,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 LEAST_CHANGE = 1e-4
 """Smaller changes of a number are not told apart."""
+MAX_HEADING_LETTERS = 28
+"""Maximum number of letters of a word in a heading."""
 MOST_NEEDED = 3
 """Maximum number of heads that are marked as those that matter most."""
 
@@ -61,6 +64,8 @@ class Word:
     """The text of each token of the right answer; empty where it is not known."""
     n_read: int = 0
     """Tokens of the question, special ones left out."""
+    n_words: int = 0
+    """For a mean map: the number of words over which it is the mean; its tokens are then places."""
     links: Links | None = None
     """The gold alignment: for each token of the answer, the columns that it needs; None if unknown."""
     sides: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
@@ -69,6 +74,11 @@ class Word:
     """For an own model: the tokens of each cell of a pooled axis, if they are known."""
     pooled: Mapping[str, int] = field(default_factory=dict, hash=False)
     """For an own model: the number of tokens in a cell of a pooled axis."""
+
+    @property
+    def heading(self) -> str:
+        """What the maps are of, for a heading: the word in quotes, shortened, or the name of the mean."""
+        return self.text if self.n_words else f"“{shortened(self.text, MAX_HEADING_LETTERS)}”"
 
     def tokens(self, side: str) -> tuple[str, ...]:
         """The tokens of one axis."""
@@ -84,7 +94,7 @@ def fed_with(axes: Mapping[str, Axes], word: Word) -> str:
         return "its inputs"
     if all(one.query == "src" for one in axes.values()):
         return ""
-    return "free-running" if word.answer is None else "teacher-forced"
+    return "free-running" if word.answer is None and not word.n_words else "teacher-forced"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,6 +239,11 @@ class Frame:
     def scores(self) -> dict[str, Array]:
         """Site to (H,) scores for the task's aim, for the sites where the answer reads the question."""
         return {site: self.head_scores[site][self.aim] for site in reading_sites(self.axes)}
+
+    @property
+    def asked(self) -> tuple[RecordedWord, ...]:
+        """The tracked words without mean maps, which have no answer."""
+        return tuple(tracked for tracked in self.words if not tracked.n_words)
 
     def row_of(self, text: str) -> int:
         """The index of a word among the tracked words; 0 if it is not among them (yet)."""

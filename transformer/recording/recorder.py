@@ -20,7 +20,14 @@ from transformer.recording.developer import Developer, WeightBuffer, stacked
 from transformer.recording.frame import Array, Measurement, Outputs, Word
 from transformer.recording.scorer import Scorer
 from transformer.recording.weights import Snapshot, Tensors, Weights
-from transformer.recording.words import DrawnWords, WordBatch, in_batches, outputs_of, word_batch
+from transformer.recording.words import (
+    DrawnWords,
+    WordBatch,
+    in_batches,
+    mean_batch,
+    outputs_of,
+    word_batch,
+)
 from transformer.tasks import Question, Task
 
 MAPS_BYTES = 256 * 2**20
@@ -111,7 +118,8 @@ class Recorder:
             return []
         self._intervene()
         if self._batches is None:
-            groups = in_batches(self._questions, hidden=self._hidden)
+            groups = in_batches(self._asked, hidden=self._hidden)
+            groups += [[one] for one in self._questions if one.words]
             self._batches = [self._batch_of(questions) for questions in groups]
         chunks = self._developed(steps, rows, self._batches)
         if weights is not None:
@@ -154,7 +162,14 @@ class Recorder:
         """Whether the copy of the model masks padding."""
         return self._developer.model.masked("padding")
 
+    @property
+    def _asked(self) -> list[Question]:
+        """The tracked words without mean maps."""
+        return [one for one in self._questions if not one.words]
+
     def _batch_of(self, questions: Sequence[Question]) -> WordBatch:
+        if questions[0].words:
+            return mean_batch(self._task, questions[0], hidden=self._hidden)
         written = self._written
         return word_batch(self._task, questions, written.by_word, written.step, hidden=self._hidden)
 
@@ -168,6 +183,9 @@ class Recorder:
         for at in range(0, len(steps), n):
             for one in batches:
                 guesses, maps = self._developer.develop(rows[at : at + n], one.batch.src, one.batch.tgt_in)
+                if one.words[0].n_words:  # which predicts no token
+                    guesses = np.zeros_like(guesses[:, :1])
+                    maps = {site: weights.mean(axis=1, keepdims=True) for site, weights in maps.items()}
                 for i, word in enumerate(one.words):
                     of_word = {site: weights[:, i] for site, weights in maps.items()}
                     chunks.append(self._chunk(word, steps[at : at + n], guesses[:, i], of_word))
@@ -194,7 +212,7 @@ class Recorder:
             steps=tuple(steps),
             drawn_at=self.drawn.first_step(word.text),
             looked_up_to=self.drawn.steps,
-            vocabulary=self._task.tgt_tokenizer.tokens(ids.tolist()),
+            vocabulary=("",) if word.n_words else self._task.tgt_tokenizer.tokens(ids.tolist()),
             predicted=places.reshape(len(steps), n_rows).astype(np.uint16),
             maps=codes,
         )
@@ -233,7 +251,7 @@ class Recorder:
         model = self._model
         foreseen = self._decoding.width == 1 and (model.masked("causal") or model.writes_at_once)
         known_right = self._known_right[1] if foreseen and self._known_right[0] == step else set()
-        by_word = outputs_of(model, self._task, self._questions, self._decoding, known_right)
+        by_word = outputs_of(model, self._task, self._asked, self._decoding, known_right)
         self._written, self._batches = Outputs(step=step, by_word=by_word), None
         return self._written
 

@@ -12,12 +12,11 @@ from transformer.model.transformer import Transformer
 from transformer.recording.frame import Array
 from transformer.recording.tape import record
 from transformer.tasks import Batch, Task
+from transformer.tasks.task import N_EQUAL_WORDS
 from transformer.tasks.unknown import mostly_known
 
 N_SCORED_WORDS = 64
 """Maximum number of held-out examples for head scores; mostly known tokens, words of 3 letters or more."""
-N_EQUAL_WORDS = 64
-"""Maximum number of held-out examples of one length, on which place and token are measured."""
 
 
 class Scorer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,12 +27,13 @@ class WordBatch:
 
     batch: Batch
     words: tuple[Word, ...]
+    """Each word of the batch; or one for all, whose maps are the mean over the batch."""
 
     def n_cells(self, axes: Mapping[str, Axes]) -> int:
-        """Number of cells of one head's maps at every site, summed over words and sites."""
+        """Number of cells of one head's maps at every site, summed over the batch and the sites."""
         n_src, n_tgt = self.batch.src.shape[1], self.batch.tgt_in.shape[1]
         sizes = {"src": n_src, "tgt": n_tgt, "seq": n_tgt}
-        return len(self.words) * sum(sizes[one.query] * sizes[one.key] for one in axes.values())
+        return len(self.batch.src) * sum(sizes[one.query] * sizes[one.key] for one in axes.values())
 
 
 def word_batch(
@@ -74,6 +75,40 @@ def word_batch(
             )
         )
     return WordBatch(batch, tuple(words))
+
+
+def mean_batch(task: Task, mean: Question, *, hidden: bool) -> WordBatch:
+    """Encode the words of a mean map. Its tokens are the places of letters, and the special tokens.
+
+    Args:
+        hidden: as in `word_batch`.
+    """
+    every = word_batch(task, [task.question(word) for word in mean.words], {}, 0, hidden=hidden)
+    first, links = every.words[0], {word.links for word in every.words}
+    n_before = 0 if task.topology == "encoder-decoder" else first.n_read  # letters before the output
+    place = replace(
+        first,
+        text=mean.text,
+        answer=None,
+        wanted=(),
+        src_tokens=_places(first.src_tokens, first.n_read),
+        tgt_tokens=_places(first.tgt_tokens, n_before),
+        expected=_places(first.expected, 0),
+        links=first.links if len(links) == 1 else None,
+        n_words=len(mean.words),
+    )
+    return WordBatch(every.batch, (place,))
+
+
+def _places(tokens: Sequence[str], n_letters: int) -> tuple[str, ...]:
+    """Tokens with the place of each letter in its stead: first this many of the word, then those written."""
+    found: list[str] = []
+    i = 0
+    for token in tokens:
+        i += len(token) == 1
+        place = f"letter {i}" if i <= n_letters else f"output {i - n_letters}"
+        found.append(place if len(token) == 1 else token)
+    return tuple(found)
 
 
 def in_batches(questions: Sequence[Question], *, hidden: bool) -> list[list[Question]]:

@@ -72,4 +72,4 @@ def check_saved(saved: Saved, limits: Limits) -> None:
         limits.check_steps(view.planned)
         task = task_of(view.config)
         for word in saved.words:
-            task.question(word)
+            task.tracked(word)

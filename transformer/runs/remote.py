@@ -66,7 +66,7 @@ class Remote:
 
     @property
     def questions(self) -> list[Question]:
-        return [self.task.question(word) for word in self.words]
+        return [self.task.tracked(word) for word in self.words]
 
     @property
     def words(self) -> tuple[str, ...]:

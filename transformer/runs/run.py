@@ -76,7 +76,9 @@ class Run:
             )
         self.task = task_of(config)
         words = words if saved is None else saved.words
-        self.questions = [self.task.question(word) for word in words or self.task.corpus.tracked_words()]
+        self.questions = [self.task.tracked(word) for word in words or ()]
+        if all(one.words for one in self.questions):
+            self.questions[:0] = map(self.task.question, self.task.corpus.tracked_words())
         """The tracked words; changed only by the run's thread."""
         self.own_data = own_data_of(config.train) if saved is None else saved.held
         """Uploads of the user, held as long as the run."""
@@ -267,7 +269,7 @@ class Run:
         return self._ask(lambda: self._runner.training.intervene(switched()))  # computed again then
 
     def add_word(self, text: str) -> str:
-        """Track a word that the user adds, in any state: its newest map comes at once, its past soon after.
+        """Track a word or a mean map (see `Task.mean`): its newest map comes at once, its past soon after.
 
         Returns:
             The word as it will be shown.
@@ -275,7 +277,7 @@ class Run:
         Raises:
             InputError: the word is invalid for the task, or the run has failed.
         """
-        question = self.task.question(text)
+        question = self.task.tracked(text)
         checks.check_alive(self.view, "be asked", "probe_words")
         self._ask(lambda: self._runner.training.recording.add_word(question))
         return question.text
@@ -287,12 +289,13 @@ class Run:
             InputError: it is the last one, or the run has failed.
         """
         checks.check_alive(self.view, "be asked", "drop_word")
-        if [one.text for one in self.questions] == [text]:
+        if [one.text for one in self.questions if not one.words] == [text]:
             raise InputError(f"“{text}” is the only word; add another one before you remove it.", "drop_word")
 
         def obey() -> None:
             tracked = [one for one in self.questions if one.text == text]
-            if tracked and len(self.questions) > 1:  # may have changed meanwhile
+            words = [one for one in self.questions if not one.words]  # may have changed meanwhile
+            if tracked and words != tracked:
                 self._runner.training.recording.drop_word(tracked[0])
 
         return self._ask(obey)

@@ -221,10 +221,13 @@ class RunRecording:
         """Track one more word: its newest map at once, then its past.
 
         At the limit, the oldest word that the user added is dropped or, if there is none, the first word.
+        A mean map replaces the one before: each costs as much time as all its words.
         """
         if question in self._questions:
             return
         self.develop()
+        for before in [one for one in self._questions if one.words and question.words]:
+            self.drop_word(before)
         if len(self._questions) >= MAX_WORDS:
             examples = self._state.task.corpus.tracked_words()
             own = [one for one in self._questions if one.text not in examples]

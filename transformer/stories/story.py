@@ -166,7 +166,7 @@ def _misfit(beat: Beat, config: RunConfig) -> str:
             return f"a layer has {model.n_heads} heads, and the slide shows head {head + 1}"
     try:
         if beat.word:
-            task_of(config).question(beat.word)
+            task_of(config).tracked(beat.word)
     except InputError as error:
         return f"“{beat.word}” cannot be asked: {error}"
     return ""

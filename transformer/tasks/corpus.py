@@ -61,6 +61,8 @@ class Corpus:
     """Units of the longest example; None where they are not known without drawing."""
     shortest = 0
     """Units of the shortest training example; 0 where no question counts as too short."""
+    mean_lengths = range(0)
+    """Lengths of held-out questions over which maps can be averaged: their answers have one length, too."""
 
     def drawn(self, rng: np.random.Generator, count: int) -> list[Pair]:
         """Examples to train on, none held out; a finite corpus returns all of them, in a fixed order."""

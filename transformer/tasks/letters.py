@@ -49,6 +49,8 @@ class Letters(Corpus):
     def __init__(self, shortest: int, longest: int) -> None:
         self.shortest: int = shortest
         self.longest: int = longest
+        if self.same_length:
+            self.mean_lengths = range(max(HOLD_OUT_FROM, shortest), longest + 1)
 
     def answer(self, word: str) -> str:
         """The right answer to a word; it has as many letters as the word."""

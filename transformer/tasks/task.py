@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
@@ -17,6 +18,8 @@ from transformer.tasks.vocabularies import tokenizers_of
 
 SAMPLE = 6_000
 """Examples of an endless corpus from which tokens are counted: enough that every word is among them."""
+N_EQUAL_WORDS = 64
+"""Maximum number of held-out examples of one length, over which maps are averaged and compared."""
 KEPT_FINDS = 256
 """Number of questions whose answers are cached: those of tracked words are needed at every frame."""
 _SAMPLED = 70_001
@@ -37,6 +40,8 @@ class Question:
     """Longer than anything trained on."""
     too_short: bool = False
     """Shorter than anything trained on."""
+    words: tuple[str, ...] = ()
+    """The words of one length whose mean map is tracked under this text; empty for a question."""
 
 
 class Task:
@@ -162,6 +167,25 @@ class Task:
         short = n < self.corpus.shortest
         held_out = pair is not None and pair.held_out
         return Question(clean, None if pair is None else pair.target, held_out, n > self.longest, short)
+
+    def mean(self, length: int) -> Question:
+        """Held-out words of one of `corpus.mean_lengths`, to be tracked by the mean of their maps."""
+        drawn = self.corpus.words_of_length(length, 2 * N_EQUAL_WORDS)  # a few of them may be equal
+        words = tuple(dict.fromkeys(drawn))[:N_EQUAL_WORDS]
+        text = f"mean of {len(words)} words of {length} letters"
+        return Question(text, None, held_out=True, too_long=False, words=words)
+
+    def tracked(self, text: str) -> Question:
+        """What is tracked under this text: the mean map of that name (see `mean`), or a question.
+
+        Raises:
+            InputError: as `question`.
+        """
+        named = re.fullmatch(r"mean of \d+ words of (\d{1,2}) letters", text)
+        length = int(named[1]) if named else 0
+        if length in self.corpus.mean_lengths and text == (mean := self.mean(length)).text:
+            return mean
+        return self.question(text)
 
     def n_tokens(self, text: str) -> int:
         """Tokens of a question, special ones left out."""

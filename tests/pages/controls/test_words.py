@@ -95,3 +95,37 @@ def test_a_word_that_is_tracked_already_is_chosen_and_not_added_twice(visit):
     visitor = ask(visit(), "CAT")
     assert visitor.value("word") == "cat"
     assert [question.text for question in visitor.run.questions] == ["banana", "kayak", "cat"]
+
+
+def test_the_mean_map_of_all_words_of_one_length_is_tracked_until_it_is_given_up(visit):
+    visitor = visit()
+    assert list(visitor.at.selectbox(key="mean_length").options) == [f"of {n} letters" for n in (3, 4, 5, 6)]
+    assert visitor.value("mean_length") is None
+    words = ["banana", "kayak", "cat"]
+    for length in (5, 4):  # another length replaces the first
+        name = f"mean of 64 words of {length} letters"
+        appears(visitor.set("mean_length", length), name)
+        assert list(visitor.run.words) == [*words, name]
+        assert (visitor.value("mean_length"), shown(visitor)) == (length, name)
+    assert visitor.press("drop_word").value("mean_length") is None  # the map on the screen
+    assert list(visitor.run.words) == words
+    appears(visitor.set("mean_length", 5), "mean of 64 words of 5 letters").set("mean_length", None)
+    assert list(visitor.run.words) == words
+    assert visitor.errors == []
+
+
+def test_pages_that_ask_for_a_word_never_ask_for_a_mean_map(visit):
+    name = "mean of 64 words of 5 letters"
+    visitor = appears(visit().set("mean_length", 5), name)
+    assert visitor.value("word") == name
+    assert visitor.go("masks").value("word") in ("banana", "kayak", "cat")
+    assert "mean_length" not in visitor.keys
+    assert not visitor.says(name)
+    assert visitor.go("train").choose(word=name).value("word") == name
+    assert visitor.go("explore").value("explore_text") == "banana"
+    assert visitor.errors == []
+
+
+def test_a_task_whose_answers_differ_in_length_has_no_mean_map(visit):
+    assert "mean_length" not in visit(task="repeat").keys
+    assert "mean_length" not in visit(task="en-fr").keys

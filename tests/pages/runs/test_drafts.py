@@ -58,7 +58,7 @@ def test_a_recorded_word_brings_the_recording_back_and_its_model_answers_any_wor
     visitor.set("own_word", "lantern")
     visitor.wait_until(lambda: visitor.run.view.frame.words[-1].text == "lantern")
     assert visitor.progress == "idle at 0 of 300"
-    assert visitor.headline.startswith("Untrained. “lantern” is answered by your own model")
+    assert visitor.headline.startswith("Untrained. “lantern” is shown for your own model")
     visitor.go("explore")
     assert visitor.value("explore_text") == "lantern"
     assert "· step 200 ·" in visitor.drawn("explore_map_figure").changing["title.text"]

@@ -50,7 +50,7 @@ function overPicture({ index, maps, segment, step, kind, site, head, patched, qu
   return {
     tables: [table], scale: index.colors.weights, ratio: ratioOf(patched), name,
     about: `<span class="role">${segment.roles[site][head]} · </span>${told}`,
-    details: [`“${maps.look.short}”`, `step ${counted(step)}`, ...(patched.pooled > 1 ? [`${patched.pooled} tokens a cell`] : [])],
+    details: [maps.look.heading, `step ${counted(step)}`, ...(patched.pooled > 1 ? [`${patched.pooled} tokens a cell`] : [])],
     foot: worthOf(segment.worth, site, head, step) + FOOT_OF_PATCHES,
     says: (_, row, column) => saysOfPatch(patched, look, query, table, row, column),
     step, alternative: `${name}, step ${counted(step)}: ${told}`, data: { site, head, query },
@@ -61,16 +61,17 @@ function overPicture({ index, maps, segment, step, kind, site, head, patched, qu
 function mapPicture({ index, maps, segment, step, kind, site, head, hidden }, { outline, fileName, run, when, before }) {
   const look = maps.look.kinds[kind], { colors } = index;
   const name = index.heads[site][head], role = segment.roles[site][head];
+  const mean = maps.look.mean && maps.look.heading;
   const callout = calloutOf(maps.weights(site, head), look, { before, hidden });
   const frames = outline ? look.gold.map(([row, column]) => [row, column, 1, 1, colors.outline, 2]) : [];
   if (callout.cell && !run) frames.push(...colors.callout.map((color, i) => [...callout.cell, 1, 1, color, 4 - 2 * i]));
   const table = tableOf(maps, site, head, look, { hidden, frames });
   return {
     tables: [table], scale: colors.weights, blocked: colors.blocked, legend: colors.legend,
-    name: run ?? name, about: run ? [name, when, role].filter(Boolean).join(" · ") : `<span class="role">${role} · </span>${callout.text}`,
-    details: [`“${maps.look.short}”`, `step ${counted(step)}`, ...(index.own ? [] : [`seed ${index.seed}`]), FED[maps.look.fed] ?? maps.look.fed],
+    name: run ?? name, about: run ? [name, mean, when, role].filter(Boolean).join(" · ") : `<span class="role">${role} · </span>${[mean, callout.text].filter(Boolean).join(" · ")}`,
+    details: [maps.look.heading, `step ${counted(step)}`, ...(index.own ? [] : [`seed ${index.seed}`]), FED[maps.look.fed] ?? maps.look.fed],
     rows: look.rows, columns: look.columns, rowTitle: look.rowTitle, columnTitle: look.columnTitle, callout: callout.cell,
-    foot: run ? "" : worthOf(segment.worth, site, head, step) + FOOT + (index.own ? "" : ENDS) + (look.writes ? ` Beside a row: what it would write after the right ${index.token}s.` : ""),
+    foot: run ? "" : worthOf(segment.worth, site, head, step) + FOOT + (index.own ? "" : ENDS) + (look.writes && !maps.look.mean ? ` Beside a row: what it would write after the right ${index.token}s.` : ""),
     marks: look.writes || hidden !== undefined ? look.rows.map((_, i) => (i === hidden ? "<b>?</b>" : i in maps.wrong ? `<b>✗</b> ${short(maps.wrong[i], index.token)}` : "")) : undefined,
     says: (_, row, column) => saysOf(look, colors, table, row, column),
     step,
@@ -102,7 +103,8 @@ export function strongestCell(weights, rows = () => true) {
 const FOOT = "Brighter: more attention (the scale is finer below 25%); rows add up to 100%.";
 const ENDS = " [SOS], [EOS]: start, end.";
 const special = (token) => token.length > 1 && token.startsWith("[");
-const quoted = (token) => (special(token) ? token : `“${token}”`);
+const PLACE = /^(letter|output) \d+$/; // of a mean map
+const quoted = (token) => (special(token) || PLACE.test(token) ? token : `“${token}”`);
 // Names of what a map is computed from, with the field's term.
 const FED = { "teacher-forced": "given the right letters so far (teacher-forced)", "free-running": "over its own output (free-running)" };
 

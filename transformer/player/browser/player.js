@@ -107,6 +107,7 @@ export class Player {
   // Keep the row of a patch that is clicked, or let it go; elsewhere open the cell.
   clickCell(cell) {
     const { patched } = this;
+    if (this.shown?.look.mean) return; // its cells are no single numbers of a pass
     if (!patched) return this.cell?.(cell);
     const query = queryAt(patched, ...cell);
     this.query = query === this.query ? null : query;
@@ -267,7 +268,7 @@ export class Player {
 
   // Enter on the large map clicks its strongest cell.
   enter({ key }) {
-    if (key === "Enter" && this.shown) this.cell?.(this.large.picture.callout ?? strongestCell(this.shown.weights(...this.head())));
+    if (key === "Enter" && this.shown && !this.shown.look.mean) this.cell?.(this.large.picture.callout ?? strongestCell(this.shown.weights(...this.head())));
   }
 
   // Arrow keys on the tiles select a head.

@@ -9,6 +9,7 @@ const PASSES = {
     + `the right ${token}s so far (teacher-forced); the outputs are what it writes on its own (free-running).`,
   "free-running": () => "Nobody here knows the right answer: the maps run over what the model wrote on its own (free-running).",
   "its inputs": () => "Maps are of the inputs that were given to Watch, in eval mode.",
+  mean: () => "Each cell is the mean over these words, by the places of their letters.",
   "": (token) => `✗ marks a row that would write the wrong ${token}, and which. Maps and outputs are of the same pass.`,
 };
 
@@ -59,7 +60,7 @@ export class Texts {
     this.set(".note", notes.filter(Boolean).join(" · "));
     this.outputs(index, at, segment, step);
     const look = maps?.look;
-    this.set(".reading", `${index.kinds[at.kind].reading} ${look ? PASSES[look.fed](index.token) : ""}`
+    this.set(".reading", `${index.kinds[at.kind].reading} ${look ? PASSES[look.mean ? "mean" : look.fed](index.token) : ""}`
       + (look?.over != null ? ` Here that is what it wrote at step ${counted(look.over)}.` : ""));
   }
 
@@ -80,7 +81,7 @@ export class Texts {
     const offered = JSON.stringify([index.words, Object.keys(index.kinds), at.word, at.kind]);
     if (offered === this.offered) return;
     this.offered = offered;
-    this.buttons(".st-key-word", index.words.map((word) => [word, word]), at.word, (word) => this.choose({ word }));
+    this.buttons(".st-key-word", index.words.map((word) => [word, index.means[word] ?? word]), at.word, (word) => this.choose({ word }));
     const words = this.find(".st-key-word"), chosen = words.querySelector("[aria-pressed=true]");
     if (chosen) words.scrollLeft = chosen.offsetLeft - words.offsetLeft - 40; // scroll only this list
     const kinds = Object.entries(index.kinds).map(([kind, { name }]) => [kind, name]);
