@@ -28,6 +28,12 @@ _PAGES = Path(__file__).parents[1]
 PLAYER = _folder_of("transformer") / "player" / "browser"
 _SCRIPTS = {path.name: path for path in (*PLAYER.glob("*.js"), *(_PAGES / "runs").glob("*/*.js"))}
 _LOADER = Path(__file__).with_name("loader.js")
+_TITLE = b"<title>Streamlit</title>"
+_SCRIPT = b"<script>" + Path(__file__).with_name("connection.js").read_bytes() + b"</script>"
+_CHANGED = (b"content-encoding", b"content-length", b"etag", b"last-modified")
+"""Headers of the first page that do not hold with the script; a browser might keep the page without it."""
+_MOST = 20_000
+"""More bytes than the first page has, compressed."""
 _FOR_GOOD = {"cache-control": "public, max-age=31536000, immutable", "vary": "accept-encoding"}
 """Headers for caching without limit: a name holds a hash of the content or a version, so the content of a
 name never changes."""
@@ -85,10 +91,11 @@ def _plain(name: str) -> bytes:
     return files()[name].read_bytes()
 
 
-class PreloadLinks:
-    """Middleware with which browsers load the player's modules and plotly.js together with the page itself.
+class FirstPage:
+    """Middleware that adds to the app's first page: browsers load the player's modules and plotly.js together
+    with it, and it explains itself where no WebSocket opens.
 
-    It does nothing until plotly.js is compressed: otherwise a newly started server would answer later.
+    The links are left out until plotly.js is compressed: otherwise a newly started server would answer later.
     """
 
     def __init__(self, app: ASGIApp, base: str = "") -> None:
@@ -101,12 +108,30 @@ class PreloadLinks:
         self._links = ", ".join(f"<{base}/files/{name}>; rel={kind}" for name, kind in kinds).encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def with_links(message: Message) -> None:
+        begun: Message | None = None
+
+        async def with_additions(message: Message) -> None:
+            nonlocal begun
             headers = message.get("headers", ())
-            if compressed.cache_info().currsize and any(
-                name == b"content-type" and value.startswith(b"text/html") for name, value in headers
-            ):
-                message["headers"] = [*headers, (b"link", self._links)]
+            if any(name == b"content-type" and value.startswith(b"text/html") for name, value in headers):
+                begun = message  # sent with its content, whose length changes
+                return
+            if begun is not None:
+                await send(self._completed(begun, message))
+                begun = None
             await send(message)
 
-        await self._app(scope, receive, with_links if scope["type"] == "http" else send)
+        await self._app(scope, receive, with_additions if scope["type"] == "http" else send)
+
+    def _completed(self, begun: Message, message: Message) -> Message:
+        """The beginning of a response of HTML. If the content is the app's first page, it gets the script."""
+        headers, body = list(begun["headers"]), message.get("body", b"")
+        if (b"content-encoding", b"gzip") in headers and len(body) < _MOST and not message.get("more_body"):
+            body = gzip.decompress(body)
+        if _TITLE in body:
+            message["body"] = body = body.replace(_TITLE, _TITLE + _SCRIPT)
+            headers = [(name, value) for name, value in headers if name not in _CHANGED]
+            headers.append((b"content-length", str(len(body)).encode()))
+        if compressed.cache_info().currsize:
+            headers.append((b"link", self._links))
+        return {**begun, "headers": headers}

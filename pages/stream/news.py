@@ -24,7 +24,9 @@ from transformer.storage.tokens import SHAPE
 from transformer.tasks import task_of
 
 ON_THE_WAY = 2
-"""Most messages sent to a viewer that it has not yet drawn."""
+"""Most messages sent to a viewer that it has not yet drawn; a few more where their way is long."""
+AHEAD_MS, MOST_AHEAD = 150, 3
+"""Milliseconds of a message's way and back for each further one, and the most of these."""
 KEPT_SECONDS = 60.0
 """Most seconds for which the channel of a run is kept after its last viewer has left."""
 QUIET_SECONDS = 0.5
@@ -57,6 +59,9 @@ class Viewer:
         self.told_at = 0.0
         self.sent = b""
         """The maps that it was sent last."""
+        self.ping: int | None = None
+        """What is sent back at once: so the page knows that it is connected, and how late news are."""
+        self.ahead = 0
         self.wake = asyncio.Event()
 
     def hear(self, said: dict[str, Any]) -> None:
@@ -72,12 +77,15 @@ class Viewer:
                 setattr(self, name, bool(said[name]))
         if "version" in said:
             self.version = int(said["version"])
+        if "ping" in said:
+            self.ping = int(said["ping"])
+            self.ahead = max(0, min(MOST_AHEAD, int(said["took"]) // AHEAD_MS))
         self.wake.set()
 
     @property
     def listens(self) -> bool:
         """Whether anything may be sent now."""
-        return not self.hidden and self.on_the_way < ON_THE_WAY
+        return not self.hidden and self.on_the_way < ON_THE_WAY + self.ahead
 
     def wants(self, now: Now, clock: float) -> bool:
         """Whether there is anything new to send."""
@@ -160,6 +168,9 @@ async def _serve(viewer: Viewer, channel: Channel) -> None:
     while True:
         await viewer.wake.wait()
         viewer.wake.clear()
+        if viewer.ping is not None:
+            ping, viewer.ping = viewer.ping, None
+            await viewer.socket.send_text(str(ping))
         while viewer.listens and viewer.wants(channel.now, clock()):
             try:
                 message = viewer.message(channel, clock())

@@ -14,7 +14,7 @@ from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from streamlit import config
 
-from pages.stream.files import PreloadLinks, compressed, file, plotly
+from pages.stream.files import FirstPage, compressed, file, plotly
 
 SHUTDOWN_SECONDS = 1
 """Seconds that the server waits at shutdown for its connections to close."""
@@ -52,7 +52,7 @@ def routes() -> list[BaseRoute]:
 
 def middleware() -> list[Middleware]:
     """The middleware for all responses."""
-    return [Middleware(PreloadLinks, base=_base())]
+    return [Middleware(FirstPage, base=_base())]
 
 
 @asynccontextmanager

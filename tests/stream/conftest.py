@@ -173,6 +173,10 @@ class Page:
         assert message["type"] == "websocket.send", message
         return Message(message["bytes"])
 
+    def answered(self, ping: int, seconds: float = 10.0) -> bool:
+        """Return whether the next message is the answer to a ping."""
+        return bool(self._came.get(timeout=seconds).get("text") == str(ping))
+
     def drawn(self, seconds: float = 10.0) -> Message:
         """Return the next message and report it as drawn."""
         message = self.next(seconds)

@@ -173,6 +173,28 @@ def test_a_page_that_draws_nothing_is_sent_two_messages(opened, run):
     assert page.until(lambda one: one.steps == [13])
 
 
+def test_a_ping_is_answered_at_once_even_if_nothing_that_was_sent_is_drawn(opened, run):
+    run.at(3)
+    page = opened(run.id, word="cat")
+    is_sent_two(page, run)
+    page.say(ping=17, took=0)
+    assert page.answered(17)
+    assert page.silent()
+
+
+def test_a_page_whose_messages_are_long_on_the_way_is_sent_more_of_them(opened, run):
+    run.at(3)
+    page = opened(run.id, word="cat")
+    is_sent_two(page, run)
+    page.say(ping=17, took=400)
+    assert page.answered(17)
+    for step in (12, 13):
+        run.at(step)
+        page.next()
+    run.at(14)
+    assert page.silent()
+
+
 def test_a_page_that_reports_more_drawn_messages_than_it_was_sent_gets_no_extra_messages(opened, run):
     run.at(3)
     page = opened(run.id, drawn=1_000, word="cat")

@@ -190,6 +190,8 @@ DAMAGED = [
     '{"drawn": "many"}',
     '{"drawn": NaN}',
     '{"version": [1]}',
+    '{"ping": "now", "took": 1}',
+    '{"ping": 1}',
     '{"version": Infinity}',
     "[" * 1_999,
     "\0",

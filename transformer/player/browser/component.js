@@ -36,6 +36,20 @@ document.addEventListener("click", (event) => {
   }, SENT);
 }, true);
 
+// Without a connection a press is lost, or sent much later: it is refused. A player says so in its status line.
+const SENDING = ".stButton, .stDownloadButton, .stButtonGroup, .stCheckbox, .stRadio, .stFileUploader, .stPageLink, .st-key-story_leave, a[href]:not([target=_blank])";
+const SHORTCUTS = ["s", "p"]; // of Start and Pause
+for (const kind of ["click", "keydown"]) {
+  window.addEventListener(kind, (event) => {
+    const { target, key } = event;
+    const typing = target.matches?.("input, textarea") && target.type !== "range";
+    const sends = kind === "click" ? target.closest?.(SENDING) : SHORTCUTS.includes(key?.toLowerCase()) && !typing;
+    if (!sends || !document.querySelector(".headlight-player[data-lost]")) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  }, true);
+}
+
 let shown = location.pathname;
 window.addEventListener("popstate", () => {
   if (location.pathname !== shown) left = performance.now();

@@ -51,6 +51,7 @@ function made(root, data, base) {
   const { player } = state;
   player.wanted = data.first.word;
   player.inside = (box, head) => {
+    if (player.source.lost) return;
     state.trigger("cell", { box, head, how: {} });
     leave();
   };
@@ -122,7 +123,7 @@ export default function mountedPlayer(view, base) {
     mounted.delete(root);
   });
   if (!state) mounted.set(root, (state = made(root, data, base)));
-  state.trigger = (...what) => leaving(state.since) || setTriggerValue(...what);
+  state.trigger = (...what) => leaving(state.since) || state.player.source.lost || setTriggerValue(...what);
   state.send = (...what) => leaving(state.since) || setStateValue(...what);
   const { player } = state;
   if (data.stays) stay();

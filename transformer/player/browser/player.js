@@ -142,7 +142,8 @@ export class Player {
   // ---- Messages ----
 
   // Handle a message of the source. Returns a promise of the drawing, if the index is known.
-  hear({ now, maps }) {
+  hear({ now, maps, trouble }) {
+    if (trouble !== undefined) return this.texts.connection(trouble, this.source.lost);
     if (now) {
       if (this.at.follow && now.owner !== this.at.step && !this.control.busy) this.at.step = now.owner;
       this.now = now;
@@ -293,24 +294,30 @@ export class Player {
     }, RESTED);
   }
 
+  // The steps that Replay shows: without a connection, those that this browser has.
+  get filmed() {
+    const { index: { steps }, source, at: { word } } = this;
+    return source.lost ? steps.filter((step) => source.loaded(word, step)) : steps;
+  }
+
   async play() {
     if (this.playing) return this.stop();
-    const { steps } = this.index;
+    const steps = this.filmed;
+    if (!steps.length) return;
     let place = nearest(steps, this.step());
     if (this.at.step === null || place === steps.length - 1) place = -1;
     this.go(steps[place + 1]);
     const film = (this.playing = Symbol("film")); // another press ends this film, and may start a new one
     let due = performance.now();
     while (this.playing === film) {
-      const { steps: known } = this.index;
-      place = nearest(known, this.at.step);
-      if (this.film) await this.film(known[place]); // a page whose pictures Python makes
+      place = nearest(this.filmed, this.at.step);
+      if (this.film) await this.film(this.filmed[place]); // a page whose pictures Python makes
       else await this.draw(true);
       due = Math.max(due + 1000 / this.control.speed, performance.now()); // lost time is not made up
       await new Promise((done) => setTimeout(done, due - performance.now()));
       if (this.playing !== film) return;
-      if (place >= this.index.steps.length - 1) break;
-      this.at.step = this.index.steps[place + 1];
+      if (place >= this.filmed.length - 1) break;
+      this.at.step = this.filmed[place + 1];
     }
     this.stop();
   }

@@ -226,7 +226,7 @@ export class Race extends Player {
     const of = (now) => (now.state === "failed" ? now.headline : now.waits || `${now.state} at ${counted(now.step)}`);
     const quiet = nows.every(({ state, waits }) => state === nows[0].state && state !== "failed" && !waits);
     const states = quiet ? [] : nows.map((now, i) => `${this.source.called(i)}: ${of(now)}`);
-    this.texts.set(".st-key-run_status p", [this.parted, ...states].filter(Boolean).join(" · "));
+    this.texts.status([this.parted, ...states].filter(Boolean).join(" · "));
   }
 
   // Offer the heads of both models, for the chosen kind of attention.

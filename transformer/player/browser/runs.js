@@ -30,7 +30,8 @@ export class Runs {
   }
 
   async begin(changed) {
-    await Promise.all(this.sides.map((side) => side.source.begin(({ now }) => {
+    await Promise.all(this.sides.map((side) => side.source.begin(({ now, trouble }) => {
+      if (trouble !== undefined) return changed({ trouble });
       if (now) side.now = now;
       const nows = this.sides.map((one) => one.now);
       const all = nows.every(Boolean);
@@ -45,6 +46,14 @@ export class Runs {
 
   close() {
     for (const source of this.sources) source.close();
+  }
+
+  get lost() {
+    return this.sources.some(({ lost }) => lost);
+  }
+
+  loaded(word, position) {
+    return this.sources.every((source, side) => source.loaded(word, this.at(position).steps[side]));
   }
 
   // Whether a run can take more steps.

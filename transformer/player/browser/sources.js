@@ -8,6 +8,10 @@ const AGAIN = 1000; // ms until a failed request is repeated
 const KEPT = 80; // chunks in the cache
 const RECENT = 40; // chunks kept from the socket
 const AHEAD = 2; // chunks that are loaded after the chunk on the screen
+const SEEN = 600; // maps kept from the socket for a time without a connection
+const TICK = 500; // ms between two looks at the connection
+const [LOST, STALE] = [5, 20]; // ticks without a message until the connection counts as lost, and until a new one is tried
+const LATE = 1000; // ms of delay that are not mentioned
 
 class Source {
   constructor() {
@@ -89,6 +93,8 @@ export class Live extends Source {
   constructor(address, ticket, refused) {
     super();
     Object.assign(this, { address, ticket, refused, wait: 250, unsaid: {}, sends: true });
+    Object.assign(this, { seen: new Map(), silent: 0, late: 0, requests: new AbortController() });
+    this.ticks = setInterval(() => this.tick(), TICK);
     this.onHidden = () => this.say({ hidden: document.hidden });
     document.addEventListener("visibilitychange", this.onHidden);
   }
@@ -103,8 +109,45 @@ export class Live extends Source {
     return new Uint8Array(await (await this.get(`chunk/${name}`)).arrayBuffer());
   }
 
-  answer(what) {
-    return fetch(`${this.address}/${what}`, { headers: { "x-headlight-ticket": this.ticket } });
+  async answer(what) {
+    if (this.lost) throw new Error("There is no connection to the server.");
+    return fetch(`${this.address}/${what}`, { headers: { "x-headlight-ticket": this.ticket }, signal: this.requests.signal });
+  }
+
+  // Whether the server has been silent for too long.
+  get lost() {
+    return this.silent >= LOST;
+  }
+
+  // A sentence on a connection that is lost or slow; empty if it is neither.
+  get trouble() {
+    if (this.lost) return lostFor(this.silent * TICK);
+    return this.late > LATE ? `LIVE is up to ${(this.late / 1000).toFixed(1)} s late: the connection or a computer is busy` : "";
+  }
+
+  // Ask the server for a sign. Ticks are counted, as a sleeping computer makes none.
+  tick() {
+    if (document.hidden || !this.opened) return;
+    this.silent += 1;
+    if (this.silent === LOST) {
+      this.requests.abort(); // else they would wait for as long as the system tries
+      this.requests = new AbortController();
+    }
+    if (this.lost) this.changed({ trouble: this.trouble });
+    if (this.silent % 2) this.say({ ping: Math.round(performance.now()), took: Math.round(this.late) });
+    const { socket } = this;
+    if (this.silent < STALE || this.silent % 10 || socket.readyState > WebSocket.OPEN) return;
+    this.connect(); // the network may have forgotten the old connection
+    socket.close();
+  }
+
+  // Note a sign of the server.
+  hear() {
+    const { lost } = this;
+    this.silent = 0;
+    if (!lost) return;
+    this.changed({ trouble: this.trouble });
+    this.reload(); // for what was recorded meanwhile
   }
 
   // The HTTP status of a request with this ticket; 0 without an answer.
@@ -166,7 +209,16 @@ export class Live extends Source {
     }
   }
 
+  // Whether the maps of a word at a step can be shown without a connection.
+  loaded(word, step) {
+    return this.seen.has(`${word} ${step}`) || this.chunks.has(this.index.chunks[word]?.[this.named(word, step)]?.[3]);
+  }
+
   async maps(word, step) {
+    if (this.lost) {
+      const seen = this.seen.get(`${word} ${step}`);
+      return seen ? this.mapOf(seen) : this.loaded(word, step) ? super.maps(word, step).catch(() => null) : null;
+    }
     if (!this.holds(word, step)) {
       if (this.missed === `${word} ${step} ${this.index.version}`) return null;
       await this.reload(); // it may have been recorded since
@@ -175,6 +227,7 @@ export class Live extends Source {
     try {
       return await super.maps(word, step);
     } catch {
+      if (this.lost) return this.maps(word, step);
       await this.reload(); // the recording may have been thinned since
       return super.maps(word, step);
     }
@@ -187,12 +240,21 @@ export class Live extends Source {
     socket.binaryType = "arraybuffer";
     socket.onopen = () => {
       this.wait = 250;
+      this.hear();
       socket.send(JSON.stringify({ ...this.unsaid, hidden: document.hidden }));
       if (this.opened) this.reload(); // for what was recorded meanwhile
       this.opened = true;
     };
-    // Acknowledge a message once it is drawn or has failed: the server sends at most two messages ahead.
-    socket.onmessage = ({ data }) => this.take(new Uint8Array(data)).finally(() => this.say({ drawn: 1 }));
+    socket.onmessage = ({ data }) => {
+      this.hear();
+      if (typeof data === "string") {
+        this.late = performance.now() - data;
+        this.changed({ trouble: this.trouble });
+        return;
+      }
+      // Acknowledge a message once it is drawn or has failed: the server sends few messages ahead.
+      this.take(new Uint8Array(data)).finally(() => this.say({ drawn: 1 }));
+    };
     socket.onclose = ({ code }) => {
       if (this.closed || this.socket !== socket) return;
       if (code === 1006 || code === 1008) this.refused(); // the ticket may have been refused
@@ -217,6 +279,8 @@ export class Live extends Source {
     let maps = null;
     if (at < bytes.length) {
       const chunk = decoded(bytes.subarray(at));
+      this.seen.set(`${chunk.word} ${chunk.steps[0]}`, chunk);
+      if (this.seen.size > SEEN) this.seen.delete(this.seen.keys().next().value);
       if (this.unsaid.whole) this.recent = [...this.recent.slice(1 - RECENT), chunk];
       maps = this.mapOf(chunk);
       this.early = maps ? null : chunk; // until the index has its look
@@ -242,16 +306,22 @@ export class Live extends Source {
   }
 
   say(what) {
-    const { drawn, ...lasting } = what;
+    const { drawn, ping, took, ...lasting } = what;
     Object.assign(this.unsaid, lasting); // sent again on a new socket
     if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(what));
   }
 
   close() {
     this.closed = true;
+    clearInterval(this.ticks);
     document.removeEventListener("visibilitychange", this.onHidden);
     this.socket?.close();
   }
+}
+
+// What works without a connection.
+export function lostFor(ms) {
+  return `No connection for ${Math.round(ms / 1000)} s. What is loaded can be replayed; training goes on on the server, and buttons wait.`;
 }
 
 // Return a figure with its lines extended.

@@ -440,7 +440,7 @@ export class Story {
     const waits = there ? "" : talks && lacks ? "Waiting for the run; Space plays the recording." : "Waiting for the run.";
     const begins = talks && !data.notes && !this.filled ? "Space fills the screen and goes on; Escape ends." : "";
     const guess = !asks ? "" : data.tells ? `Your guess? Choose a column${talks ? "; Space shows the answer" : ""}.` : this.guess === undefined ? "Your guess? Choose a column." : "The speaker shows the answer.";
-    const hint = [`${this.at + 1} / ${data.beats.length}`, stands && "recorded", this.follows ? "" : "You go your own way.", data.problem, guess || waits || (done ? this.told ?? begins : DOES[beat.until])];
+    const hint = [this.player?.texts.trouble, `${this.at + 1} / ${data.beats.length}`, stands && "recorded", this.follows ? "" : "You go your own way.", data.problem, guess || waits || (done ? this.told ?? begins : DOES[beat.until])];
     if (this.said.said !== said) this.said.innerHTML = this.said.said = said;
     set(this.hint, hint.filter(Boolean).join(" · "));
     this.root.dataset.beat = this.at;

@@ -28,9 +28,23 @@ export class Texts {
     if (element && element.said !== html) element.innerHTML = element.said = html;
   }
 
+  // Write the status line, after a sentence on a bad connection; without a connection it would be out of date.
+  status(html) {
+    this.usual = html;
+    const lost = this.root.hasAttribute("data-lost");
+    this.set(".st-key-run_status p", [this.trouble, !lost && html].filter(Boolean).join(" · "));
+  }
+
+  // Note a sentence on the connection, empty if it is good, and whether it is lost.
+  connection(trouble, lost) {
+    this.trouble = trouble;
+    this.root.toggleAttribute("data-lost", lost);
+    this.status(this.usual ?? "");
+  }
+
   // Texts that need no index yet.
   early(now) {
-    this.set(".st-key-run_status p", now.status);
+    this.status(now.status);
     this.set(".st-key-moment p", withLinks(now.headline));
   }
 
@@ -38,7 +52,7 @@ export class Texts {
   header({ index, now, segment, step, live, over, greets, head }) {
     const measured = segment.measured === step ? "" : `scores measured at step ${counted(segment.measured)}`;
     const marks = index.moments.length ? "<span class='marks'><i class='tick'></i> an event: point at it on the timeline</span>" : "";
-    this.set(".st-key-run_status p", [now?.status, measured, marks].filter(Boolean).join(" · "));
+    this.status([now?.status, measured, marks].filter(Boolean).join(" · "));
     // The index may be behind the run: while it trains, the sentence is of the same scores as the titles of the maps.
     const current = () => greets ?? (now.waits || (now.state === "training" ? segment.said : now.headline));
     this.set(".st-key-moment p", withLinks(over ?? (live && now ? current() : lookingBack(index, segment, step)), head));
@@ -56,7 +70,7 @@ export class Texts {
   around({ index, at, segment, step, maps }) {
     this.choices(index, at);
     const notes = [segment.taken && `At this step: ${segment.taken}`];
-    if (!maps) notes.unshift(`“${escaped(at.word)}” has no map of step ${counted(step)}.`);
+    if (!maps) notes.unshift(this.root.hasAttribute("data-lost") ? `The map of step ${counted(step)} is not loaded.` : `“${escaped(at.word)}” has no map of step ${counted(step)}.`);
     this.set(".note", notes.filter(Boolean).join(" · "));
     this.outputs(index, at, segment, step);
     const look = maps?.look;
