@@ -10,6 +10,7 @@ const RECENT = 40; // chunks kept from the socket
 const AHEAD = 2; // chunks that are loaded after the chunk on the screen
 const SEEN = 600; // maps kept from the socket for a time without a connection
 const TICK = 500; // ms between two looks at the connection
+const PING = 3; // ticks between two pings
 const [LOST, STALE] = [5, 20]; // ticks without a message until the connection counts as lost, and until a new one is tried
 const LATE = 1000; // ms of delay that are not mentioned
 
@@ -93,7 +94,7 @@ export class Live extends Source {
   constructor(address, ticket, refused) {
     super();
     Object.assign(this, { address, ticket, refused, wait: 250, unsaid: {}, sends: true });
-    Object.assign(this, { seen: new Map(), silent: 0, late: 0, requests: new AbortController() });
+    Object.assign(this, { seen: new Map(), silent: 0, ticked: 0, late: 0, requests: new AbortController() });
     this.ticks = setInterval(() => this.tick(), TICK);
     this.onHidden = () => this.say({ hidden: document.hidden });
     document.addEventListener("visibilitychange", this.onHidden);
@@ -134,7 +135,8 @@ export class Live extends Source {
       this.requests = new AbortController();
     }
     if (this.lost) this.changed({ trouble: this.trouble });
-    if (this.silent % 2) this.say({ ping: Math.round(performance.now()), took: Math.round(this.late) });
+    this.ticked += 1;
+    if (this.ticked % PING === 0) this.say({ ping: Math.round(performance.now()), took: Math.round(this.late) });
     const { socket } = this;
     if (this.silent < STALE || this.silent % 10 || socket.readyState > WebSocket.OPEN) return;
     this.connect(); // the network may have forgotten the old connection
