@@ -22,6 +22,7 @@ from tests.storage.conftest import finished_run
 from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.storage import archive as module
+from transformer.storage import file
 from transformer.storage.archive import Archive
 from transformer.storage.file import Store, Taken
 from transformer.storage.saved import read_run
@@ -210,6 +211,25 @@ def test_a_run_on_a_full_disk_finishes_in_memory_reports_it_and_is_saved_later(
     assert facts_of(path)["state"] in ("idle", "training")
     assert read_run(path).can_go_on  # it is of one moment, an earlier one
     full(False)
+    until(lambda: not run.view.unsaved)
+    assert is_whole(path, run.view)
+
+
+def test_a_run_whose_file_another_program_holds_learns_the_same_reports_it_and_is_saved_later(
+    tiny, make_run, until, losses, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(module, "AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr(file, "WAITING_SECONDS", 0.05)
+    path = tmp_path / "run.headlight"
+    run = make_run(tiny(), archive=Archive(path), every_step=False)
+    until(lambda: run.kept)
+    with closing(sqlite3.connect(path, isolation_level=None)) as holder:
+        holder.execute("BEGIN EXCLUSIVE")
+        run.start()
+        until(lambda: run.view.state == "finished" and run.view.unsaved)
+        assert run.view.metrics.column("loss").tolist() == losses(tiny())
+        assert "are not on disk (database is locked)" in run.view.unsaved
+        assert facts_of(path)["state"] == "idle"
     until(lambda: not run.view.unsaved)
     assert is_whole(path, run.view)
 
