@@ -5,7 +5,7 @@
 The app runs in a process of its own, with its usual limits but few runs in memory. For N minutes
 (`--minutes`, by default 60) visitors come and leave: three to thirty at a time (`--visitors`), in each
 quarter of the time the same numbers. Each speaks Streamlit's protocol and receives the stream of its run, as
-a browser does. It trains a small model, and then does two of these, at random: it asks words, looks inside,
+a browser does. It trains a small model, and then does two of these: it asks words, looks inside,
 races against a second run, is told the tour, trains on uploaded pairs, downloads files and opens a downloaded
 run. One in five leaves while its run trains; others return to an earlier run. What a visit does depends only
 on its number and on `--seeds`. No visit begins once enough runs have (500 in 60 minutes).
@@ -189,6 +189,9 @@ async def _export(visitor: Visitor, run: str, draw: random.Random) -> None:
     await visitor.does(visitor.upload("run_open", f"run{SUFFIX}", file))
 
 
+DEEDS = (_ask, _export, _story, _upload, _inside, _race)
+
+
 class Soak:
     """The visits to one server, and what was measured meanwhile."""
 
@@ -248,15 +251,17 @@ class Soak:
             await visitor.until(lambda: "run=" in visitor.query)
             await visitor.does(visitor.ask())
             run = visitor.run
+            self._left += [one for one in visitor.tokens if one[0] == run]
             if draw.random() < 0.2:
-                self._left += visitor.tokens
                 return
             await visitor.until_ended()
-            for deed in draw.sample((_ask, _inside, _race, _story, _upload, _export), 2):
+            for deed in (
+                DEEDS[number % len(DEEDS)],
+                draw.choice(DEEDS),
+            ):  # each at once, as some load modules
                 doing = deed.__name__
                 await deed(visitor, run, draw)
                 await visitor.does(visitor.go("", f"run={run}"))
-            self._left += visitor.tokens
             doing = "return"
             if draw.random() < 0.3:
                 self.problems += [f"visit {number}, back: {one}" for one in await self._return(draw)]
