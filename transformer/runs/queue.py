@@ -111,8 +111,9 @@ class Lease:
         self._party: object = self
         self.taken_at: float | None = None
         """When it was given its slot; None where it has none."""
-        self._asked_at = self.seen_at = time.monotonic()
-        """`seen_at`: when the run was last viewed, or given a command. `_asked_at`: as `over` was last called."""
+        self._asked_at = time.monotonic()  # when `over` was last called
+        self.seen_at = time.monotonic()
+        """When the run was last viewed, or given a command."""
 
     def take(self, called: Callable[[], object]) -> bool:
         """Join the queue; return whether the run has a slot. If not, `called` signals when to ask again."""
