@@ -2,8 +2,8 @@
 
     python -m benchmarks [--keep DIR] [NAME ...]
 
-Takes about an hour; with names, runs only these benchmarks. Do not use the machine meanwhile. With `--keep`,
-each result is stored in DIR/NAME.json, and a benchmark with a stored result is not run again.
+Takes about two hours; with names, runs only these benchmarks. Do not use the machine meanwhile. With
+`--keep`, each result is stored in DIR/NAME.json, and a benchmark with a stored result is not run again.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ NAMES = (
     "own_model",
     "startup",
     "crowd",
+    "soak",
     "gpu",
 )
 

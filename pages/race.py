@@ -94,6 +94,7 @@ watched()
 add_as_beat(*runs, word=chosen_word(first))
 if not idle:
     share(first, None, race=others)
+    empty = not all(run.view.frames for run in runs)
     with st.sidebar:
         st.download_button(
             "The race as a page (HTML)",
@@ -103,6 +104,8 @@ if not idle:
             key="export_race",
             type="tertiary",
             on_click="ignore",
+            disabled=empty,
+            help="Nothing is recorded yet of a run that waits." if empty else None,
         )
         if len(runs) > 2:
             st.download_button(

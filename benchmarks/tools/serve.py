@@ -14,6 +14,8 @@ import os
 import sys
 import threading
 import time
+import weakref
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -54,6 +56,58 @@ class Served:
 
         return {"ticket": ticket(run)}
 
+    def counts(self) -> dict[str, Any]:
+        """Return the number of entries in the stores and caches of the app, and of objects by their class."""
+        from streamlit.runtime import get_instance
+
+        from pages.stream import news
+        from transformer.asking import QUESTION_CACHE
+        from transformer.runs import untrained
+        from transformer.runs.registry import REGISTRY
+        from transformer.tasks import _TASKS
+
+        runtime, owners = get_instance(), REGISTRY.owners
+        stored: Any = runtime._session_mgr
+        media: Any = runtime.media_file_mgr
+        return {
+            "runs": len(REGISTRY._runs),
+            "drafts": len(REGISTRY._drafts),
+            "reserved": len(REGISTRY._reserved),
+            "digests": len(owners._digests),
+            "pages of owners": len(owners._pages),
+            "shown and told": len(owners._shown) + len(owners._told),
+            "queue": len(REGISTRY.queue._line),
+            "upload bytes": sum(own.nbytes for own, _ in REGISTRY.uploads._held.values()),
+            "channels": len(news._channels),
+            "looking": len(news._looking),
+            "news sockets": len(news._sockets),
+            "question bytes": QUESTION_CACHE.nbytes,
+            "untrained bytes": untrained._CACHE.nbytes,
+            "tasks": len(_TASKS),
+            "sessions": len(stored.list_sessions()),
+            "media files": len(media._file_metadata),
+            "deferred files": len(media._deferred_callables),
+            "uploaded files": sum(map(len, runtime.uploaded_file_mgr.file_storage.values())),
+            **{f"{name} objects": len(alive) for name, alive in self._alive.items()},
+        }
+
+    @cached_property
+    def _alive(self) -> dict[str, weakref.WeakSet[object]]:
+        """The objects of some classes that are made from now on, as long as they are in memory.
+
+        The garbage collector's list is not used: it also holds tuples that other threads are still making.
+        """
+        from streamlit.runtime.app_session import AppSession
+
+        from pages.stream.channel import Channel
+        from transformer.runs.remote import Remote
+        from transformer.runs.run import Run
+        from transformer.runs.runner import Runner
+        from transformer.storage.archive import Archive
+
+        classes: tuple[Any, ...] = (AppSession, Channel, Remote, Run, Runner, Archive)
+        return {one.__name__: _counted(one) for one in classes}
+
     def steps(self) -> dict[str, Any]:
         """Return the steps since the last request, each as (step, seconds since the epoch)."""
         if not hasattr(self, "_taken"):
@@ -84,6 +138,19 @@ class Served:
         """Set the pace in steps a second; None is full pace."""
         self.run.set_pace(pace).result()
         return {}
+
+
+def _counted(made: Any) -> weakref.WeakSet[object]:
+    """The objects of a class that are made from now on, as long as they are in memory."""
+    alive: weakref.WeakSet[object] = weakref.WeakSet()
+    begin = made.__init__
+
+    def noted(self: object, *arguments: Any, **named: Any) -> None:
+        alive.add(self)
+        begin(self, *arguments, **named)
+
+    made.__init__ = noted
+    return alive
 
 
 class Plain:

@@ -78,9 +78,11 @@ class Server:
 
     Args:
         script: path of the Streamlit script in the repository; None runs the training generator alone.
+        log: where its output is written; by default nowhere.
+        variables: added to the environment.
     """
 
-    def __init__(self, script: str | None) -> None:
+    def __init__(self, script: str | None, *, log: Path | None = None, **variables: str) -> None:
         command = [sys.executable, "-m", "benchmarks.tools.serve"]
         port = free_port()
         self.address = f"http://127.0.0.1:{port}"
@@ -89,12 +91,13 @@ class Server:
         self._process = subprocess.Popen(
             command,
             cwd=ROOT,
-            env=clean_environment(),
+            env=clean_environment() | variables,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL if log is None else log.open("wb"),
             text=True,
         )
+        self.pid = self._process.pid
         if script is not None:
             until_healthy(self._process, self.address)
 
@@ -108,6 +111,11 @@ class Server:
         """End the process."""
         self._process.kill()
         self._process.wait()
+
+    def end(self) -> None:
+        """Let the process save its runs and end, as at the end of a service."""
+        self._process.terminate()
+        self._process.wait(UP_WITHIN)
 
     def _ask(self, name: str, **arguments: object) -> dict[str, Any]:
         assert self._process.stdin is not None
@@ -137,6 +145,13 @@ class Server:
         """Return the ticket with which a viewer can read a run."""
         ticket: str = self._ask("ticket", run=run)["ticket"]
         return ticket
+
+    def counts(self) -> dict[str, int]:
+        """Return the number of entries in the stores and caches of the app.
+
+        Also of the objects of some classes that were made since this was first asked.
+        """
+        return self._ask("counts")
 
     def steps(self) -> list[tuple[int, float]]:
         """Return the steps since the last request, with the time of each in seconds since the epoch."""

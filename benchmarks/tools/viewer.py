@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+import urllib.request
+from collections.abc import Awaitable, Callable
 from typing import Any
 
+from streamlit.components.v2.bidi_component.main import _make_trigger_id
 from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.Common_pb2 import FileUploaderState, UploadedFileInfo
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from websockets.asyncio.client import ClientConnection, connect
@@ -16,6 +20,8 @@ from benchmarks.stream import CountingViewer
 
 CACHED_FOR = 2
 """Script runs for which a browser caches large messages, so that the server sends only their hash."""
+SECONDS = 90.0
+"""Longest wait for an answer."""
 
 
 class Viewer:
@@ -28,6 +34,7 @@ class Viewer:
     """
 
     def __init__(self, address: str, query: str = "", page: str = "") -> None:
+        self.address = address
         self._address = address.replace("http://", "ws://") + "/_stcore/stream"
         self.query = query
         self.headers: dict[str, str] = {}
@@ -49,7 +56,15 @@ class Viewer:
         self.exceptions: list[Any] = []
         """Exceptions that were shown; the app's pages show none."""
         self._buttons: dict[str, str] = {}  # key to the id of a button
+        self._others: dict[str, Any] = {}  # key to the newest uploader, download button or component
+        self._claimed: dict[str, WidgetState] = {}  # values that override those of the server
+        self._fragments: dict[str, str] = {}  # id of a widget to the fragment that draws it
+        self._told: dict[str, Any] = {}  # id of a request to its answer
         self._socket: ClientConnection | None = None
+        self.session = ""
+        """The id of the session."""
+        self.full_runs = 0
+        """Number of times that the whole page has been received."""
 
     async def watch(self) -> None:
         """Open the page and receive its messages until cancelled."""
@@ -79,16 +94,97 @@ class Viewer:
             self._asked_at = time.perf_counter()
             await self._rerun(self._socket)
 
+    @property
+    def connected(self) -> bool:
+        return self._socket is not None and self._socket.close_code is None
+
     async def press(self, key: str) -> None:
         """Send the message of a press on a button, even if the button is disabled."""
-        assert self._socket is not None, "watch first"
-        pressed = WidgetState(id=self._buttons[key], trigger_value=True)
-        await self._rerun(self._socket, pressed=pressed)
+        await self._send(WidgetState(id=self._buttons[key], trigger_value=True))
 
-    async def _rerun(self, socket: ClientConnection, pressed: WidgetState | None = None) -> None:
-        """Request the page."""
+    async def go(self, page: str, query: str) -> None:
+        """Request another page, as a link to it does."""
+        self._page_name, self._page, self.query = page, "", query
+        self._widgets, self._buttons, self._others, self._claimed = {}, {}, {}, {}
+        await self._send(None)
+
+    async def set_widgets(self, **values: dict[str, Any]) -> None:
+        """Set the values of widgets by key and wait for the page's answer.
+
+        Removes the keys from the link, because the link would override the values.
+        """
+        left = [part for part in self.query.split("&") if part.partition("=")[0] not in values]
+        self.query = "&".join(left)
+        for key, value in values.items():
+            (id_,) = [known for known in self._widgets if known.endswith(f"-{key}")]
+            self._claimed[id_] = WidgetState(id=id_, **value)
+        self._widgets |= self._claimed
+        await self.answered(self.ask())
+
+    async def tell(self, component: str, name: str, value: object, *, stays: bool = False) -> None:
+        """Send what a component of this key sends: an event, or a state, which `stays` and is sent again."""
+        id_ = self._others[component].id
+        if stays:
+            self._widgets[id_] = WidgetState(id=id_, json_value=json.dumps({name: value}))
+        event = WidgetState(
+            id=_make_trigger_id(id_, "events"),
+            json_trigger_value=json.dumps([{"event": name, "value": value}]),
+        )
+        await self._send(None if stays else event, fragment=self._fragments.get(id_, ""))
+
+    async def upload(self, key: str, name: str, content: bytes) -> None:
+        """Upload a file, as a choice of it in an uploader does."""
+        asked = BackMsg()
+        asked.file_urls_request.request_id = name
+        asked.file_urls_request.file_names.append(name)
+        (urls,) = (await self._answer(asked, name)).file_urls
+        await asyncio.to_thread(_put, self.address, urls.upload_url, name, content)
+        info = UploadedFileInfo(file_id=urls.file_id, name=name, size=len(content), file_urls=urls)
+        id_ = self._others[key].id
+        value = FileUploaderState(uploaded_file_info=[info])
+        self._widgets[id_] = WidgetState(id=id_, file_uploader_state_value=value)
+        await self._send(None)
+
+    async def download(self, key: str) -> bytes:
+        """Press a download button, and return the file. Raises RuntimeError if the server cannot make it."""
+        asked = BackMsg()
+        asked.backend_operation_request.request_id = key
+        asked.backend_operation_request.session_id = self.session
+        asked.backend_operation_request.deferred_file.file_id = self._others[key].deferred_file_id
+        answer = await self._answer(asked, key)
+        if answer.error_msg:
+            raise RuntimeError(f"{key}: {answer.error_msg}")
+        return await asyncio.to_thread(get, self.address + answer.deferred_file.url)
+
+    async def answered(self, asking: Awaitable[None]) -> None:
+        """Await a request, and then the whole page that answers it."""
+        before = self.full_runs
+        await asking
+        await self.until(lambda: self.full_runs > before)
+
+    async def until(self, condition: Callable[[], object], seconds: float = SECONDS) -> None:
+        """Wait until a condition is met. Raises TimeoutError."""
+        async with asyncio.timeout(seconds):
+            while not condition():
+                await asyncio.sleep(0.01)
+
+    async def _answer(self, asked: BackMsg, name: str) -> Any:
+        assert self._socket is not None, "watch first"
+        await self._socket.send(asked.SerializeToString())
+        await self.until(lambda: name in self._told)
+        return self._told.pop(name)
+
+    async def _send(self, pressed: WidgetState | None, fragment: str = "") -> None:
+        assert self._socket is not None, "watch first"
+        await self._rerun(self._socket, pressed, fragment)
+
+    async def _rerun(
+        self, socket: ClientConnection, pressed: WidgetState | None = None, fragment: str = ""
+    ) -> None:
+        """Request the page, or only a fragment of it."""
         message = BackMsg()
         asked = message.rerun_script
+        asked.fragment_id = fragment
         asked.query_string = self.query
         asked.page_script_hash = self._page
         asked.page_name = "" if self._page else self._page_name
@@ -108,11 +204,22 @@ class Viewer:
             self._seen[message.ref_hash] = self._runs
         if kind == "new_session":
             self._page = message.new_session.page_script_hash
+            self.session = message.new_session.initialize.session_id
         elif kind == "page_info_changed":
             self.query = message.page_info_changed.query_string
         elif kind == "delta" and message.delta.WhichOneof("type") == "new_element":
             self._note_widget(message.delta.new_element)
+            element = message.delta.new_element
+            if message.delta.fragment_id:
+                id_ = getattr(getattr(element, element.WhichOneof("type") or ""), "id", "")
+                self._fragments[id_] = message.delta.fragment_id
+        elif kind == "file_urls_response":
+            self._told[message.file_urls_response.response_id] = message.file_urls_response
+        elif kind == "backend_operation_response":
+            answer = message.backend_operation_response
+            self._told[answer.request_id] = answer
         elif kind == "script_finished":
+            self.full_runs += message.script_finished == ForwardMsg.FINISHED_SUCCESSFULLY
             self._finished()
 
     def _finished(self) -> None:
@@ -130,6 +237,8 @@ class Viewer:
         widget = getattr(element, kind)
         if kind == "button":
             self._buttons[widget.id.rpartition("-")[2]] = widget.id
+        if kind in ("file_uploader", "download_button", "bidi_component"):
+            self._others[widget.id.rpartition("-")[2]] = widget
         if kind == "bidi_component" and widget.component_name.endswith("headlight_player"):
             self._shown = json.loads(widget.json)
         if kind == "exception":
@@ -152,3 +261,27 @@ class Viewer:
         else:
             return
         self._widgets[widget.id] = WidgetState(id=widget.id, **{name: value})
+        self._widgets |= self._claimed
+
+
+def get(url: str, headers: dict[str, str] | None = None) -> bytes:
+    """Return the content at an address. Raises OSError."""
+    with urllib.request.urlopen(
+        urllib.request.Request(url, headers=headers or {}), timeout=SECONDS
+    ) as answer:
+        content: bytes = answer.read()
+    return content
+
+
+def _put(address: str, url: str, name: str, content: bytes) -> None:
+    """Upload a file as a form, with the token that protects forms. Raises OSError."""
+    with urllib.request.urlopen(f"{address}/_stcore/health", timeout=SECONDS) as answer:
+        cookie = answer.headers["Set-Cookie"].partition(";")[0]
+    body = f'--=\r\nContent-Disposition: form-data; name="{name}"; filename="{name}"\r\n\r\n'.encode()
+    headers = {
+        "Content-Type": "multipart/form-data; boundary==",
+        "Cookie": cookie,
+        "X-Xsrftoken": cookie.partition("=")[2].strip('"'),
+    }
+    request = urllib.request.Request(address + url, body + content + b"\r\n--=--\r\n", headers, method="PUT")
+    urllib.request.urlopen(request, timeout=SECONDS).close()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import subprocess
 import sys
 import threading
+import weakref
 
 import pytest
 
@@ -92,6 +94,26 @@ def test_a_run_unviewed_for_an_hour_leaves_memory_and_is_reopened_unchanged(
     back.pause().result(20)  # by now the end of the run has been logged
     assert caplog.text.count(f"finish {run.id[:6]}") == 1
     assert back.view.metrics.column("loss").tolist() == losses(tiny())
+
+
+@pytest.mark.parametrize("begun", [True, False], ids=["trained", "draft"])
+def test_a_run_that_left_memory_is_freed_without_a_garbage_collection(server, run_of, tiny, until, begun):
+    registry = server(library=True)
+    run = run_of(registry) if begun else registry.draft(tiny())
+    assert run.ready.wait(20)
+    alive, view = weakref.ref(run), weakref.ref(run.view)
+    gc.disable()
+    try:
+        if begun:
+            unseen_for(run, 60)
+            ask_for_something(registry, tiny)
+        else:
+            registry.discard(run.id)
+        assert run.join()
+        del run
+        until(lambda: alive() is None and view() is None)
+    finally:
+        gc.enable()
 
 
 def test_a_training_queued_or_recently_viewed_or_requested_run_stays_in_memory(server, run_of, tiny, until):

@@ -59,10 +59,11 @@ def test_waiting_and_pausing_use_no_minutes_and_viewing_adds_none(clock):
 def test_an_unviewed_run_must_pause_and_a_view_keeps_it_going(clock):
     turn = Lease(Queue(1), Limits(unseen_minutes=10))
     turn.take(nothing)
-    clock[0] = 9
+    for clock[0] in (4, 8, 9):
+        assert turn.over() is None
     turn.look()
-    clock[0] = 18.9
-    assert turn.over() is None
+    for clock[0] in (13, 17, 18.9):
+        assert turn.over() is None
     clock[0] = 19
     assert turn.unseen
     state, why = turn.over()
@@ -70,6 +71,20 @@ def test_an_unviewed_run_must_pause_and_a_view_keeps_it_going(clock):
     assert "no page has shown it for 10 minutes" in why
     turn.look()
     assert turn.over() is None
+
+
+def test_the_time_in_which_the_machine_sleeps_does_not_count(clock):
+    turn = Lease(Queue(1), Limits(unseen_minutes=10, minutes=20))
+    turn.take(nothing)
+    for clock[0] in (4, 64, 68, 69.9):  # asleep from 4 to 64
+        assert turn.over() is None
+    clock[0] = 70
+    assert turn.over()[0] == "paused"
+    turn.look()
+    for clock[0] in (74, 78, 79.9):
+        assert turn.over() is None
+    clock[0] = 80
+    assert turn.over()[0] == "stopped"
 
 
 # The queue.

@@ -10,6 +10,10 @@ import pytest
 from tests.conftest import HELD_OUT, LIVE
 from tests.runs.conftest import losses_of
 from transformer.errors import InputError
+from transformer.runs import recorded_training
+from transformer.storage.archive import Archive
+from transformer.storage.saved import read_run
+from transformer.training import loop as training_loop
 from transformer.training.state import TrainState
 
 
@@ -66,6 +70,33 @@ def test_losses_are_bit_equal_despite_pauses_new_words_and_pace_changes(tiny, ma
     run.resume()
     at(run, "finished")
     assert losses_of(run) == losses(tiny(dropout=dropout))
+
+
+@pytest.mark.parametrize(
+    ("clock", "hours"), [("perf_counter", 1), ("monotonic", 1), ("time", 1), ("time", -1)]
+)
+def test_a_step_during_which_a_clock_jumps_changes_no_loss_and_counts_no_hour(
+    tiny, make_run, losses, until, monkeypatch, tmp_path, clock, hours
+):
+    real, jumped = getattr(time, clock), [0]
+
+    def train(state):
+        for report in training_loop.train(state):
+            jumped[0] = 3600 * hours * (report.step >= 4)
+            yield report
+
+    monkeypatch.setattr(recorded_training, "train", train)
+    monkeypatch.setattr(time, clock, lambda: real() + jumped[0])
+    run = make_run(tiny(), archive=Archive(tmp_path / "run"))
+    run.start()
+    assert run.wait()
+    assert run.view.state == "finished"
+    until(lambda: run.kept)
+    assert losses_of(run) == losses(tiny())
+    assert 0 < run.view.seconds < 3600
+    saved = read_run(tmp_path / "run.headlight").view
+    assert saved.metrics.column("loss").tolist() == losses(tiny())
+    assert saved.seconds == run.view.seconds
 
 
 def test_two_runs_at_once_have_the_losses_that_each_has_alone(tiny, make_run, losses, at):

@@ -13,14 +13,12 @@ from urllib.parse import urlsplit
 
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
-from streamlit.proto.WidgetStates_pb2 import WidgetState
 from websockets.asyncio.client import connect
 from websockets.sync import client as blocking
 from websockets.typing import Subprotocol
 
-from benchmarks.tools.viewer import Viewer
+from benchmarks.tools.viewer import SECONDS, Viewer
 
-SECONDS = 60.0
 SMALL = "layers_encoder=1&layers_decoder=1&heads=2&width=8&letters=6&batch_size=4&goal=none&device=cpu"
 """The query string of a link to a model that trains fast."""
 
@@ -33,28 +31,19 @@ class Stranger(Viewer):
         self.kinds: list[str] = []
         """Kinds of the elements received."""
         self.texts: list[str] = []
-        self.session = ""
         self.received = 0
         """Number of bytes."""
-        self.full_runs = 0
-        """Number of times that the whole page has been received."""
         self.references = 0
         """Number of messages received as a reference to an earlier message."""
-        self._claimed: dict[str, WidgetState] = {}
 
     def _take(self, data: bytes) -> None:
         super()._take(data)
         message = ForwardMsg.FromString(data)
         self.received += len(data)
         self.references += bool(message.ref_hash)
-        if message.WhichOneof("type") == "script_finished":
-            self.full_runs += message.script_finished == ForwardMsg.FINISHED_SUCCESSFULLY
-        if message.WhichOneof("type") == "new_session":
-            self.session = message.new_session.initialize.session_id
 
     def _note_widget(self, element: Any) -> None:
         super()._note_widget(element)
-        self._widgets |= self._claimed  # overrides the values that the server sends
         kind = element.WhichOneof("type")
         self.kinds.append(kind)
         if kind in ("markdown", "heading", "text"):
@@ -84,40 +73,13 @@ class Stranger(Viewer):
                 await socket.send('{"drawn": 1}')
         raise ConnectionError("the news have ended")
 
-    @property
-    def connected(self) -> bool:
-        return self._socket is not None and self._socket.close_code is None
-
     async def send(self, message: BackMsg | bytes) -> None:
         assert self._socket is not None
         await self._socket.send(message if isinstance(message, bytes) else message.SerializeToString())
 
-    async def set_widgets(self, **values: dict[str, Any]) -> None:
-        """Set the values of widgets by key and wait for the page's answer.
-
-        Removes the keys from the link, because the link would override the values.
-        """
-        left = [part for part in self.query.split("&") if part.partition("=")[0] not in values]
-        self.query = "&".join(left)
-        for key, value in values.items():
-            (id_,) = [known for known in self._widgets if known.endswith(f"-{key}")]
-            self._claimed[id_] = WidgetState(id=id_, **value)
-        self._widgets |= self._claimed
-        await self.answered(self.ask())
-
     async def ask(self) -> None:
         assert self._socket is not None
         await self._rerun(self._socket)
-
-    async def answered(self, asking: Any) -> None:
-        before = self.full_runs
-        await asking
-        await self.until(lambda: self.full_runs > before)
-
-    async def until(self, condition: Callable[[], object]) -> None:
-        async with asyncio.timeout(SECONDS):
-            while not condition():
-                await asyncio.sleep(0.01)
 
 
 def run_in_thread(coroutine: Coroutine[Any, Any, Any]) -> Any:

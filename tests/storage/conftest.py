@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +14,7 @@ from transformer.config import RunConfig
 from transformer.interventions import Block, Interventions
 from transformer.runs.run import Run
 from transformer.storage.archive import Archive
+from transformer.storage.file import PAGE
 
 OBJECTS = (
     "CREATE TRIGGER t AFTER INSERT ON fact BEGIN DELETE FROM step; END",
@@ -23,6 +27,19 @@ OBJECTS = (
     "DROP TABLE measurement",
 )
 """Statements that make a file no run, since only our tables may be in it."""
+
+
+def with_room_for(pages: int) -> Callable[..., sqlite3.Connection]:
+    """`sqlite3.connect` on a disk with room for so many pages of a file: SQLite's own limit stands for it."""
+    connect = sqlite3.connect
+
+    def limited(*arguments: Any, **named: Any) -> sqlite3.Connection:
+        database = connect(*arguments, **named)
+        database.execute(f"PRAGMA page_size = {PAGE}")
+        database.execute(f"PRAGMA max_page_count = {pages}")
+        return database
+
+    return limited
 
 
 def finished_run(config: RunConfig, path: Path, **settings: object) -> Run:

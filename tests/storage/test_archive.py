@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sqlite3
 import struct
@@ -12,6 +13,8 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 from safetensors.numpy import load
+from tensorboardX import record_writer
+from tensorboardX.proto.event_pb2 import Event
 from tokenizers import Tokenizer
 
 from tests.conftest import change, fact_of, facts_of
@@ -19,6 +22,7 @@ from tests.storage.conftest import finished_run
 from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.storage import archive as module
+from transformer.storage import file
 from transformer.storage.archive import Archive
 from transformer.storage.file import Store, Taken
 from transformer.storage.saved import read_run
@@ -209,6 +213,60 @@ def test_a_run_on_a_full_disk_finishes_in_memory_reports_it_and_is_saved_later(
     full(False)
     until(lambda: not run.view.unsaved)
     assert is_whole(path, run.view)
+
+
+def test_a_run_whose_file_another_program_holds_learns_the_same_reports_it_and_is_saved_later(
+    tiny, make_run, until, losses, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(module, "AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr(file, "WAITING_SECONDS", 0.05)
+    path = tmp_path / "run.headlight"
+    run = make_run(tiny(), archive=Archive(path), every_step=False)
+    until(lambda: run.kept)
+    with closing(sqlite3.connect(path, isolation_level=None)) as holder:
+        holder.execute("BEGIN EXCLUSIVE")
+        run.start()
+        until(lambda: run.view.state == "finished" and run.view.unsaved)
+        assert run.view.metrics.column("loss").tolist() == losses(tiny())
+        assert "are not on disk (database is locked)" in run.view.unsaved
+        assert facts_of(path)["state"] == "idle"
+    until(lambda: not run.view.unsaved)
+    assert is_whole(path, run.view)
+
+
+def scalars(folder):
+    """The numbers in all event files of a folder, as {(name, step)}; incomplete records are left out."""
+    found = set()
+    for path in folder.iterdir():
+        data = path.read_bytes()
+        while len(data) > 16 and len(data) >= (end := 16 + int.from_bytes(data[:8], "little")):
+            event = Event.FromString(data[12 : end - 4])
+            found |= {(value.tag, event.step) for value in event.summary.value}
+            data = data[end:]
+    return found
+
+
+def test_curves_for_tensorboard_are_refused_on_a_full_disk_and_whole_once_there_is_room(
+    archived, tmp_path, monkeypatch
+):
+    view, is_full = archived[0].view, [True]
+
+    class Disk(io.FileIO):
+        def write(self, data):
+            if is_full[0]:
+                raise OSError(28, "No space left on device")
+            return super().write(data)
+
+    monkeypatch.setattr(record_writer, "open_file", lambda path: io.BufferedWriter(Disk(path, "w")))
+    board = module.Board(tmp_path / "curves")
+    for _ in range(2):
+        with pytest.raises(OSError, match="No space left on device"):
+            board.note(view)
+    is_full[0] = False
+    board.note(view)
+    board.close()
+    losses = [step for name, step in sorted(scalars(tmp_path / "curves")) if name == "loss/training"]
+    assert losses == list(range(1, 61))
 
 
 def test_a_file_that_is_deleted_is_reported_while_the_run_goes_on(tiny, make_run, until, tmp_path):

@@ -15,7 +15,7 @@ from contextlib import closing
 import pytest
 
 from tests.conftest import change, fact_of
-from tests.storage.conftest import OBJECTS
+from tests.storage.conftest import OBJECTS, with_room_for
 from transformer.errors import InputError
 from transformer.storage import file as module
 from transformer.storage.archive import Archive
@@ -97,6 +97,32 @@ def test_a_file_that_cannot_be_written_says_why(tmp_path):
     with pytest.raises(InputError, match=r"cannot be written \((Not a directory|File exists)\)") as refused:
         Archive(tmp_path / "letter" / "run")
     assert refused.value.field == "out"
+
+
+@pytest.mark.parametrize("pages", [1, 3], ids=["at once", "after some pages"])
+def test_a_new_file_on_a_full_disk_leaves_nothing_and_is_made_once_there_is_room(
+    tmp_path, monkeypatch, pages
+):
+    with monkeypatch.context() as full:
+        full.setattr(module.sqlite3, "connect", with_room_for(pages))
+        with pytest.raises(InputError, match=r"cannot be written \(database or disk is full\)"):
+            Archive(tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []
+    Store(tmp_path / "run.headlight", new=True).close()
+
+
+def test_a_file_that_another_program_holds_is_not_called_damaged_and_is_read_once_it_is_free(
+    saved, monkeypatch
+):
+    monkeypatch.setattr(module, "WAITING_SECONDS", 0.05)
+    view, path = saved
+    with closing(sqlite3.connect(path, isolation_level=None)) as holder:
+        holder.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(InputError, match=r"run\.headlight is held by another program\. Close it there"):
+            read_run(path)
+        with pytest.raises(InputError, match="is held by another program"):
+            Store(path, new=False)
+    assert read_run(path).view.frames.steps == view.frames.steps
 
 
 def test_a_file_in_a_folder_that_cannot_be_written_is_read(saved, monkeypatch):

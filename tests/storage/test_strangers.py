@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from tests.conftest import facts_of, with_facts
-from tests.storage.conftest import finished_run
+from tests.storage.conftest import finished_run, with_room_for
 from transformer.errors import InputError
 from transformer.runs import remote
 from transformer.runs.limits import Limits
 from transformer.runs.registry import Registry
+from transformer.storage import file
 from transformer.storage import library as module
 from transformer.storage.library import Library
 from transformer.storage.tokens import new_token
@@ -163,6 +164,19 @@ def test_an_invalid_run_in_a_file_is_refused_with_the_reason_and_leaves_nothing(
         bring(stage, data)
     assert str(stage.library.folder) not in str(refused.value)
     assert list(stage.library.folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("pages", [3, 12], ids=["while its tables are made", "while it is copied"])
+def test_a_file_that_finds_the_disk_full_is_refused_and_leaves_nothing(
+    servers, in_memory, monkeypatch, pages
+):
+    _, stage = servers
+    with monkeypatch.context() as full:
+        full.setattr(file.sqlite3, "connect", with_room_for(pages))
+        with pytest.raises(InputError, match=r"^The run cannot be written .*\(database or disk is full\)"):
+            bring(stage, in_memory[1])
+    assert list(stage.library.folder.iterdir()) == []
+    assert stage.get(bring(stage, in_memory[1])).view.state == "finished"
 
 
 def test_only_checked_parts_of_a_file_are_copied(servers, in_memory, tmp_path):

@@ -14,6 +14,9 @@ VIEWER_TIMEOUT_SECONDS = 3.0
 """Seconds for which a run counts as watched after a page last reported viewing it; a page that shows it
 reports again within two."""
 
+ASLEEP_SECONDS = 300.0
+"""No step takes so long; if one seems to, the machine has slept meanwhile, and that time does not count."""
+
 
 class Queue:
     """First come, first served. Safe to use from any thread.
@@ -108,6 +111,7 @@ class Lease:
         self._party: object = self
         self.taken_at: float | None = None
         """When it was given its slot; None where it has none."""
+        self._asked_at = time.monotonic()  # when `over` was last called
         self.seen_at = time.monotonic()
         """When the run was last viewed, or given a command."""
 
@@ -115,7 +119,7 @@ class Lease:
         """Join the queue; return whether the run has a slot. If not, `called` signals when to ask again."""
         taken = self._queue.take(self, called, self._party)
         if taken and self.taken_at is None:
-            self.taken_at = time.monotonic()
+            self.taken_at = self._asked_at = time.monotonic()
         return taken
 
     def join(self, party: object) -> None:
@@ -153,9 +157,17 @@ class Lease:
         return self.limits is not None and _minutes_since(self.seen_at) >= self.limits.archive_minutes
 
     def over(self) -> tuple[str, str] | None:
-        """The state that a training run must change to now, and why; None as long as it may go on."""
+        """The state that a training run must change to now, and why; None as long as it may go on.
+
+        To be called between two steps.
+        """
         if self.limits is None or self.taken_at is None:
             return None
+        now = time.monotonic()
+        if (slept := now - self._asked_at) > ASLEEP_SECONDS:
+            self.taken_at += slept
+            self.seen_at = min(now, self.seen_at + slept)  # a page may have reported since
+        self._asked_at = now
         if _minutes_since(self.taken_at) >= self.limits.minutes:
             limit = _minutes(self.limits.minutes)
             return STOPPED, f"this server limits a run to {limit} at a time. Press Continue to train on."

@@ -14,6 +14,7 @@ from transformer.interventions import Interventions
 from transformer.recording.view import FINISHED, STOPPED, Publisher, RunView
 from transformer.recording.weights import Weights
 from transformer.runs.machine import processors
+from transformer.runs.queue import ASLEEP_SECONDS
 from transformer.runs.run_recording import RunRecording
 from transformer.storage.format import Training
 from transformer.storage.saved import Saved, read_training
@@ -122,8 +123,9 @@ class RecordedTraining:
         if report is None:  # a saved run that was at its end
             self.end(FINISHED, self._how_it_ended())
             return
-        self.recording.scheduler.trained(time.thread_time() - spent)
-        self._count(report, self._view.seconds + time.perf_counter() - began)
+        computed, took = time.thread_time() - spent, time.perf_counter() - began
+        self.recording.scheduler.trained(computed)
+        self._count(report, self._view.seconds + (took if took < ASLEEP_SECONDS else computed))
         ended = state.goal_reached or report.step == state.phase.last
         self.recording.record(report, ended=ended, alone=alone, watched=watched)
         if ended:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ from transformer.runs.thread import RunThread
 from transformer.runs.untrained import Untrained, untrained_model
 from transformer.storage.own_data import own_data_of
 from transformer.storage.tokens import new_token
-from transformer.tasks import task_of
+from transformer.tasks import Question, task_of
 
 if TYPE_CHECKING:  # two of these import torch, as only the run's own thread does
     from transformer.runs.recorded_training import RecordedTraining
@@ -87,18 +87,20 @@ class Run:
         self._weights = Weights() if saved is None else saved.weights
         self._published = Publisher(untrained(config, id_ or new_token()) if saved is None else saved.view)
         self._beginning, self._begun = threading.Lock(), False
-        self._untrained: Untrained | None = None
+        # What the thread and the file call does not refer to this object: without a cycle, a run that leaves
+        # memory is freed at once, and not by a collection of a server's many objects, which is rare.
+        published, questions, weights = self._published, self.questions, self._weights
 
-        def build() -> RecordedTraining:
+        def build(begun: Untrained | None) -> RecordedTraining:
             from transformer.runs.recorded_training import RecordedTraining
 
             return RecordedTraining(
-                self._published,
-                self.questions,
-                self._weights,
+                published,
+                questions,
+                weights,
                 every_step=every_step,
                 saved=saved,
-                begun=self._untrained,
+                begun=begun,
                 distributed=distributed,
             )
 
@@ -126,10 +128,11 @@ class Run:
     def _show_untrained(self, model: Future[Untrained]) -> None:
         """Show the untrained model of the settings, unless the run has begun and records its own."""
         with self._beginning:
+            self._model = None
             if self._begun:
                 return
             try:
-                self._untrained = found = model.result()
+                self._runner.untrained = found = model.result()
             except Exception as error:
                 self._runner.fail(error)
             else:
@@ -163,7 +166,7 @@ class Run:
     @property
     def words(self) -> tuple[str, ...]:
         """The texts of the tracked words."""
-        return tuple(question.text for question in self.questions)
+        return words_of(self.questions)
 
     @property
     def place(self) -> tuple[int, int] | None:
@@ -320,11 +323,12 @@ class Run:
 
     def _keep_in(self, archive: Archive, *, whole: bool = False) -> None:
         """As `keep_in`; `whole` says that the file holds the current view already."""
-        archive.told = lambda problem: self._published.note(unsaved=problem)
-        archive.thinned = lambda: self._published.note(snapshots=self._weights.snapshots)
-        archive.begin(self.view, self.task, self._weights, lambda: self.words, whole=whole)
+        published, questions, weights = self._published, self.questions, self._weights
+        archive.told = lambda problem: published.note(unsaved=problem)
+        archive.thinned = lambda: published.note(snapshots=weights.snapshots)
+        archive.begin(self.view, self.task, weights, lambda: words_of(questions), whole=whole)
         if whole:
-            archive.version = self._published.version
+            archive.version = published.version
         self._runner.archive = archive
 
     def live_in_memory(self, why: str) -> None:
@@ -351,8 +355,9 @@ class Run:
             begun, self._begun = self._begun, True
         if begun:
             self._runner.halt()
-        elif self._model is not None:
-            self._model.cancel()
+        else:
+            if (model := self._model) is not None:
+                model.cancel()
             self._runner.end()
 
     def close(self) -> Future[None]:
@@ -373,3 +378,8 @@ class Run:
     def join(self, timeout: float | None = 30.0) -> bool:
         """Wait until a closed run needs its thread no more; returns whether that is so."""
         return self._runner.ended.wait(timeout)
+
+
+def words_of(questions: Sequence[Question]) -> tuple[str, ...]:
+    """The texts of tracked words."""
+    return tuple(question.text for question in questions)

@@ -24,7 +24,7 @@ from transformer.recording.view import (
 )
 from transformer.runs.machine import give_back_memory
 from transformer.runs.queue import Lease
-from transformer.runs.untrained import BUILDING
+from transformer.runs.untrained import BUILDING, Untrained
 from transformer.storage.log import LOG, note
 
 if TYPE_CHECKING:  # recorded_training imports torch
@@ -41,11 +41,16 @@ class Runner:
     Args:
         published: the view of the run.
         lease: what the run may use of a shared server.
-        build: makes the model and its training; called in the thread, because it imports torch.
+        build: makes the training, from the untrained model if that was shown; called in the thread, because
+            it imports torch.
     """
 
-    def __init__(self, published: Publisher, lease: Lease, build: Callable[[], RecordedTraining]) -> None:
+    def __init__(
+        self, published: Publisher, lease: Lease, build: Callable[[Untrained | None], RecordedTraining]
+    ) -> None:
         self.lease = lease
+        self.untrained: Untrained | None = None
+        """The untrained model that was shown before the run began."""
         self.ready, self.ended = threading.Event(), threading.Event()
         """`ready`: set once there is something to see: the frame of step 0, or the reason why there is none.
         `ended`: set once the run needs no thread any more."""
@@ -174,7 +179,7 @@ class Runner:
             return
         if self._training is None:
             with BUILDING:
-                self._training = self._build()
+                self._training = self._build(self.untrained)
             self.ready.set()
         self._training.use_threads()
         while not self._commands.empty():

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ from transformer.storage.file import Store, path_of, why
 from transformer.storage.format import Mirror, Training, stored_weights
 
 if TYPE_CHECKING:
+    from tensorboardX.record_writer import RecordWriter
+
     from transformer.tasks import Task
 
 KEPT_SECONDS = 1.0
@@ -193,33 +196,62 @@ class Archive:
 
 
 class Board:
-    """Writes the curves of a run for TensorBoard: each number once, and no NaN."""
+    """Writes the curves of a run for TensorBoard: each number once, and no NaN.
+
+    In the thread that calls it: the thread of tensorboardX's own writer ends on a full disk, and then every
+    call waits forever.
+    """
 
     def __init__(self, folder: Path) -> None:
-        from tensorboardX import SummaryWriter  # imported only if requested
-
-        self._writer = SummaryWriter(str(folder))
+        self._folder = folder
+        self._writer: RecordWriter | None = None
         self._n = 0
         """Number of rows that are written."""
         self._measured = -1
         """The step of the newest measurement that is written."""
 
     def note(self, view: RunView) -> None:
-        """Write what is new: the rows of the table, and each head's score for the aim of the run."""
+        """Write what is new: the rows of the table, and each head's score for the aim of the run.
+
+        Raises OSError; then all that is new is written to a new file the next time.
+        """
+        from tensorboardX.proto.event_pb2 import Event  # imported only if requested
+        from tensorboardX.record_writer import RecordWriter
+        from tensorboardX.summary import scalar
+
+        now, n_rows = time.time(), len(view.metrics)  # first: the run's thread may add rows meanwhile
+        try:
+            if self._writer is None:
+                self._folder.mkdir(parents=True, exist_ok=True)
+                self._writer = RecordWriter(str(self._folder / f"events.out.tfevents.{now:.0f}.{self._n}"))
+                first = Event(wall_time=now, file_version="brain.Event:2")
+                self._writer.write(first.SerializeToString())
+            for name, step, value in self._new(view, n_rows):
+                event = Event(step=step, wall_time=now, summary=scalar(name, value))
+                self._writer.write(event.SerializeToString())
+            self._writer.flush()
+        except OSError:
+            self.close()  # its last record may be incomplete
+            raise
+        self._n = n_rows
+        self._measured = max((one.step for one in view.frames.measurements), default=-1)
+
+    def _new(self, view: RunView, n_rows: int) -> Iterator[tuple[str, int, float]]:
+        """Name, step and value of every number that is not written yet."""
         steps, *columns = view.metrics.columns("step", *CURVES)
-        for row in range(self._n, len(steps)):
+        for row in range(self._n, n_rows):
             for name, values in zip(CURVES.values(), columns, strict=True):
                 if values[row] == values[row]:  # not NaN, as without an evaluation
-                    self._writer.add_scalar(name, float(values[row]), int(steps[row]))
-        self._n = len(steps)
+                    yield name, int(steps[row]), float(values[row])
         if (frame := view.frame) is not None:
             for one in view.frames.measurements:
                 for site in reading_sites(frame.axes) if one.step > self._measured else ():
                     for head, score in enumerate(one.head_scores[site][frame.aim]):
-                        self._writer.add_scalar(f"{frame.aim}/{site}.{head + 1}", float(score), one.step)
-                self._measured = max(self._measured, one.step)
-        self._writer.flush()
+                        yield f"{frame.aim}/{site}.{head + 1}", one.step, float(score)
 
     def close(self) -> None:
-        """Close the files; `note` must not be called any more."""
-        self._writer.close()
+        """Close the file."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            with suppress(OSError):
+                writer.close()

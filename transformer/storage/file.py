@@ -92,6 +92,12 @@ def beside(path: Path) -> Path:
     return path.with_name(f"{path.name}-wal")
 
 
+def discard(path: Path) -> None:
+    """Delete a file that no process has open, with those beside it."""
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
 def stamp_of(path: Path) -> tuple[int, int]:
     """Changes whenever the file has: times of change in ns. Raises OSError where there is no file."""
     with suppress(OSError):
@@ -172,6 +178,8 @@ def _refusal(path: Path, error: Exception) -> InputError:
         text = f"{path} is a folder. {NOW}"
     elif not path.exists():
         text = f"{path} is no run of Headlight: there is no such file."
+    elif getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
+        text = f"{path} is held by another program. Close it there, then try again."
     elif "not a database" in str(error) and path.read_bytes()[:2] == b"PK":
         text = f"{path} is a ZIP file. {NOW}"
     return InputError(text)
@@ -230,8 +238,10 @@ class Store:
             )
             try:
                 self._claim(new=new)
-            except BaseException:
+            except BaseException as error:
                 self._database.close()
+                if began and isinstance(error, sqlite3.Error):  # such as a full disk
+                    discard(path)
                 raise
         except InputError:
             raise

@@ -27,7 +27,7 @@ from transformer.recording.patched import Pictures
 from transformer.recording.view import RunFacts, RunView
 from transformer.recording.weights import Weights
 from transformer.storage.arrays import as_bytes, read_weights, weights_as_bytes
-from transformer.storage.file import OWNER, RUN, Store, blob, put, raw_fact, reading
+from transformer.storage.file import OWNER, RUN, Store, blob, discard, put, raw_fact, reading
 
 if TYPE_CHECKING:  # its tokenizers need a package that watching an own model does not
     from transformer.tasks import Task
@@ -303,10 +303,10 @@ def write_run(
     try:
         Mirror(task, weights, owner=owner).write(store, view, words, training)
     except BaseException:
-        path.unlink(missing_ok=True)
-        raise
-    finally:
         store.close()
+        discard(path)
+        raise
+    store.close()
 
 
 def read_run_file(path: Path) -> RunFile:

@@ -186,7 +186,8 @@ class Library:
                         owner=digest,
                     )
                 except InputError as error:
-                    raise InputError(str(error).replace(str(strange), "This file"), FIELD) from error
+                    text = str(error).replace(str(strange), "This file")
+                    raise InputError(text.replace(f"The file {self._path(id_)}", "The run"), FIELD) from error
         except (OSError, sqlite3.Error) as error:
             raise InputError(
                 f"The run cannot be written to this server's disk ({why(error)}).", FIELD

@@ -1,0 +1,421 @@
+"""Five hundred runs on one server in an hour: what grows, what fails, and whether every run learns the same.
+
+    python -m benchmarks.soak [--minutes N] [--visitors N] [--seeds N] [--json]
+
+The app runs in a process of its own, with its usual limits but few runs in memory. For N minutes
+(`--minutes`, by default 60) visitors come and leave: three to thirty at a time (`--visitors`), in each
+quarter of the time the same numbers. Each speaks Streamlit's protocol and receives the stream of its run, as
+a browser does. It trains a small model, and then does two of these: it asks words, looks inside,
+races against a second run, is told the tour, trains on uploaded pairs, downloads files and opens a downloaded
+run. One in five leaves while its run trains; others return to an earlier run. What a visit does depends only
+on its number and on `--seeds`. No visit begins once enough runs have (500 in 60 minutes).
+
+Every minute, or 40 times in all if that is more often, these are read: memory of the server, its threads,
+files and sockets, bytes of the folder of runs, entries of stores and caches, objects of some classes; and
+the time within which 95 % of the pages since then were answered.
+
+Limits: from the second to the last quarter, no figure's highest value grows by more than 5 %, and small
+numbers by more than a few, unless it stays within what the server's limits allow; no page shows an exception,
+and no visitor waits in vain; the log has no traceback; and the losses of every tenth run are, bit for bit,
+those of its configuration trained alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import psutil
+import torch
+
+from benchmarks.stream import CountingViewer
+from benchmarks.tools.measuring import end
+from benchmarks.tools.server import Server
+from benchmarks.tools.viewer import Viewer, get
+from pages.stream.tickets import HEADER
+from transformer.recording.view import ENDED, PAUSED
+from transformer.runs.limits import Limits
+from transformer.storage.file import SUFFIX
+from transformer.storage.saved import read_run
+from transformer.training.loop import train
+from transformer.training.state import TrainState
+
+RUNS, MINUTES = 500, 60.0
+CROWD = (0.1, 1.0, 0.4, 0.7)
+"""Share of the visitors that are there at a time, one after the other, in each quarter."""
+KEPT, SESSIONS, ANSWERS = 10, 128, 256 * 2**20
+"""Runs in memory; left sessions that Streamlit holds for two minutes; bytes of cached answers of models."""
+GROWTH, FEW = 1.05, 5
+WAITING_SECONDS = 300.0
+"""Longest wait for a run that is in line or trains."""
+SAMPLE = 10
+"""Every so many runs are trained again, alone."""
+SHOWN = ("minute", "visitors", "started", "p95_ms", "megabytes", "threads", "files", "sockets", "disk bytes")
+SMALL = "layers_encoder=1&layers_decoder=1&heads=2&width=16&letters=6&batch_size=8&goal=none&device=cpu"
+EXPORTS = ("export_html", "export_strip", "export_csv", "export_parquet", "export_json", "export_weights")
+WORDS = ("banana", "cat", "planet", "abcde", "zoo", "lemon", "river", "stone")
+PAIRS = [(f"the {a} {b} {c}", f"le {c} {b} {a}") for a in WORDS for b in WORDS for c in WORDS]
+
+
+class Stream(CountingViewer):
+    """The messages about a run, of which the newest state is kept."""
+
+    state = ""
+
+    def take(self, message: bytes) -> None:
+        """Count a message, and read the state of the run from it."""
+        super().take(message)
+        self.state = json.loads(message.partition(b"\n")[0])["state"]
+
+
+class Visitor(Viewer):
+    """A browser that does one thing after the other, and receives the stream of the run on its page."""
+
+    def __init__(self, soak: Soak, query: str) -> None:
+        super().__init__(soak.server.address, query)
+        self._soak, self._followed = soak, ""
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def does(self, asking: Awaitable[None]) -> None:
+        """Send a request, wait for the whole page, and receive the stream of its run."""
+        began = time.perf_counter()
+        await self.answered(asking)
+        self._soak.answers.append(time.perf_counter() - began)
+        if self.run != self._followed:
+            for task in self._tasks[1:]:
+                task.cancel()
+            self._followed, self.stream = self.run, Stream()
+            self._tasks.append(asyncio.create_task(self.follow()))
+
+    @property
+    def run(self) -> str:
+        """The id of the run that the page shows."""
+        return str(self._shown.get("run", ""))
+
+    @property
+    def tokens(self) -> list[list[str]]:
+        """Id and token of the runs that this visitor may command."""
+        found: list[list[str]] = json.loads(self._others["keyring"].json)[0]
+        return found
+
+    async def open(self) -> None:
+        """Open the page."""
+        self._tasks.append(asyncio.create_task(self.watch()))
+        await self.until(lambda: self.full_runs)
+
+    async def leave(self) -> list[str]:
+        """Close the page; return what went wrong on it."""
+        for task in self._tasks:
+            task.cancel()
+        ended = await asyncio.gather(*self._tasks, return_exceptions=True)
+        problems = [f"{type(one).__name__}: {one}" for one in ended if isinstance(one, Exception)]
+        return problems + [f"on its page: {error.message}" for error in self.exceptions]
+
+    async def until_ended(self) -> None:
+        """Wait until the run on the page has ended or is paused, then ask for the page, as a browser does."""
+        stream = self.stream
+        await self.until(lambda: stream.state in (*ENDED, PAUSED), WAITING_SECONDS)
+        await self.does(self.ask())
+
+    async def picture(self, step: int) -> None:
+        """Look at one forward pass of the run."""
+        word = quote(self._shown["first"]["word"])
+        url = f"{self.address}/stream/{self.run}/picture/{step}?word={word}"
+        await asyncio.to_thread(get, url, {HEADER: self._shown["ticket"]})
+
+
+async def _ask(visitor: Visitor, run: str, draw: random.Random) -> None:
+    """Ask words."""
+    await visitor.does(visitor.go("explore", f"run={run}"))
+    for word in draw.sample(WORDS, 3):
+        await visitor.set_widgets(explore_text={"string_value": word})
+
+
+async def _inside(visitor: Visitor, run: str, draw: random.Random) -> None:
+    """Look inside, at some steps."""
+    await visitor.does(visitor.go("anatomy", f"run={run}"))
+    for _ in range(3):
+        await visitor.picture(draw.randint(0, 20))
+
+
+async def _race(visitor: Visitor, run: str, draw: random.Random) -> None:
+    """Race against a second run, and download the race."""
+    await visitor.does(visitor.press("race_start"))
+    await visitor.until(lambda: "race=" in visitor.query)
+    await visitor.does(visitor.ask())
+    await visitor.until_ended()
+    if "export_race" in visitor._others and not visitor._others["export_race"].disabled:
+        await visitor.download("export_race")
+
+
+async def _story(visitor: Visitor, run: str, draw: random.Random) -> None:
+    """Be told the tour, with the visitor's own run."""
+    await visitor.does(visitor.go("stories", f"story=tour&run={run}"))
+    for beat in range(len(visitor._shown["story"]["beats"])):
+        told = {"at": beat, "shown": [], "recorded": [], "by": "key"}
+        await visitor.tell("player", "chosen", told, stays=True)
+        await asyncio.sleep(draw.uniform(0.1, 0.5))
+
+
+async def _upload(visitor: Visitor, run: str, draw: random.Random) -> None:
+    """Upload pairs and train on them for a moment."""
+    await visitor.does(visitor.go("data", ""))
+    text = "\n".join(f"{left}\t{right}" for left, right in draw.sample(PAIRS, 100))
+    await visitor.does(visitor.upload("pairs_upload", "pairs.tsv", text.encode()))
+    await visitor.does(visitor.press("data_train"))
+    await visitor.until(lambda: "run=" in visitor.query)
+    await visitor.does(visitor.ask())
+    await asyncio.sleep(draw.uniform(1, 5))
+    if "run_stop" in visitor._buttons:
+        await visitor.does(visitor.press("run_stop"))
+
+
+async def _export(visitor: Visitor, run: str, draw: random.Random) -> None:
+    """Download files and the run, and open the run again."""
+    for key in draw.sample(EXPORTS, 3):
+        await visitor.download(key)
+    file = await visitor.download("run_download")
+    await visitor.does(visitor.upload("run_open", f"run{SUFFIX}", file))
+
+
+DEEDS = (_ask, _export, _story, _upload, _inside, _race)
+
+
+class Soak:
+    """The visits to one server, and what was measured meanwhile."""
+
+    def __init__(self, server: Server, folder: Path, options: argparse.Namespace) -> None:
+        self.server, self.folder, self.seed = server, folder, options.seeds
+        self.n_most, self.seconds = options.visitors, 60 * options.minutes
+        self.n_runs = round(RUNS * options.minutes / MINUTES)
+        self.answers: list[float] = []
+        self.problems: list[str] = []
+        self.rows: list[dict[str, Any]] = []
+        self.n_visits = self.n_present = 0
+        self._left: list[list[str]] = []  # id and token of earlier runs
+        self._began = time.monotonic()
+
+    @property
+    def _at(self) -> float:
+        """The share of the time that has passed."""
+        return (time.monotonic() - self._began) / self.seconds
+
+    def n_started(self) -> int:
+        """The number of runs on the disk."""
+        return len(list(self.folder.glob(f"*{SUFFIX}")))
+
+    async def run(self) -> None:
+        """Let visitors come and go, and measure, until the time has passed."""
+        tasks = [asyncio.create_task(self._seat(place)) for place in range(self.n_most)]
+        interval = min(60.0, self.seconds / 40)
+        for number in range(1, round(self.seconds / interval) + 1):
+            await asyncio.sleep(max(0.0, self._began + number * interval - time.monotonic()))
+            await self._measure()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _seat(self, place: int) -> None:
+        """Serve one visitor after the other, as long as so many are wanted."""
+        pause = random.Random(f"{self.seed} seat {place}")
+        while self._at < 1:
+            crowd = self.n_most * CROWD[int(self._at * 4 * len(CROWD)) % len(CROWD)]
+            if place >= crowd or self.n_started() >= self.n_runs:
+                await asyncio.sleep(0.5)
+                continue
+            await asyncio.sleep(pause.uniform(0, 3))
+            number = self.n_visits
+            self.n_visits += 1
+            self.n_present += 1
+            await self._visit(number)
+            self.n_present -= 1
+
+    async def _visit(self, number: int) -> None:
+        draw = random.Random(f"{self.seed} {number}")
+        visitor = Visitor(self, f"{SMALL}&seed={number}&steps={draw.randint(20, 120)}")
+        doing = "start"
+        try:
+            await visitor.open()
+            await visitor.does(visitor.press("run_start"))
+            await visitor.until(lambda: "run=" in visitor.query)
+            await visitor.does(visitor.ask())
+            run = visitor.run
+            self._left += [one for one in visitor.tokens if one[0] == run]
+            if draw.random() < 0.2:
+                return
+            await visitor.until_ended()
+            for deed in (
+                DEEDS[number % len(DEEDS)],
+                draw.choice(DEEDS),
+            ):  # each at once, as some load modules
+                doing = deed.__name__
+                await deed(visitor, run, draw)
+                await visitor.does(visitor.go("", f"run={run}"))
+            doing = "return"
+            if draw.random() < 0.3:
+                self.problems += [f"visit {number}, back: {one}" for one in await self._return(draw)]
+        except Exception as error:  # the other visitors go on
+            self.problems.append(f"visit {number}, {doing}: {type(error).__name__}: {error}")
+        finally:
+            self.problems += [f"visit {number}, {doing}: {one}" for one in await visitor.leave()]
+
+    async def _return(self, draw: random.Random) -> list[str]:
+        """Open an earlier run in a new session, with the tokens that a browser keeps; return the problems."""
+        run, _ = draw.choice(self._left)
+        visitor = Visitor(self, f"run={run}")
+        try:
+            await visitor.open()
+            known = [[id_, token, 0] for id_, token in self._left[-50:]]
+            await visitor.does(visitor.tell("keyring", "found", [known, "", None]))
+            await visitor.does(visitor.ask())
+        finally:
+            problems = await visitor.leave()
+        return problems
+
+    async def _measure(self) -> None:
+        """Add a row with the figures of this moment."""
+        process, answers = psutil.Process(self.server.pid), sorted(self.answers)
+        self.answers.clear()
+        sizes = []
+        for path in self.folder.iterdir():
+            with suppress(OSError):
+                sizes.append(path.stat().st_size)
+        row = {
+            "minute": round((time.monotonic() - self._began) / 60, 1),
+            "visitors": self.n_present,
+            "started": self.n_started(),
+            "p95_ms": round(1e3 * answers[int(0.95 * len(answers))]) if answers else None,
+            "megabytes": round(process.memory_info().rss / 1e6),
+            "threads": process.num_threads(),
+            "files": process.num_fds(),
+            "sockets": len(process.net_connections()),
+            "disk bytes": sum(sizes),
+            **await asyncio.to_thread(self.server.counts),
+        }
+        self.rows.append(row)
+        sys.stdout.write("  ".join(f"{row[name] or 0:>{len(name)},}" for name in SHOWN) + "\n")
+        sys.stdout.flush()
+
+
+def allowed(n_visitors: int) -> dict[str, float]:
+    """What the server's limits allow each figure to be, whatever it was before."""
+    limits, sessions, runs = Limits(kept=KEPT), n_visitors + SESSIONS, 2 * KEPT
+    return {
+        "disk bytes": limits.disk_mb * 1e6,
+        "runs": KEPT,
+        "drafts": KEPT,
+        "reserved": 1000,
+        "digests": 1000 + runs,
+        "pages of owners": 1000 + runs,
+        "shown and told": 2 * (1000 + runs),
+        "queue": runs,
+        "upload bytes": 64e6,
+        "question bytes": ANSWERS,
+        "untrained bytes": 64 * 2**20,
+        "sessions": sessions,
+        "AppSession objects": sessions,
+        "deferred files": 10 * sessions,
+        "uploaded files": sessions,
+    }
+
+
+def grown(rows: list[dict[str, Any]], n_visitors: int) -> dict[str, tuple[float, float]]:
+    """The figures that have grown beyond what is allowed: name to the highest values of two quarters.
+
+    Memory may also grow by what its caches have taken since.
+    """
+    quarter, bounds, found = len(rows) // 4, allowed(n_visitors), {}
+    for name in [*rows[0]][4:]:
+        early, late = (
+            max(row[name] for row in part) for part in (rows[quarter : 2 * quarter], rows[-quarter:])
+        )
+        more = (
+            FEW
+            if name != "megabytes"
+            else sum(
+                max(
+                    0,
+                    max(r[cache] for r in rows[-quarter:])
+                    - max(r[cache] for r in rows[quarter : 2 * quarter]),
+                )
+                for cache in ("question bytes", "untrained bytes", "upload bytes")
+            )
+            / 1e6
+        )
+        if late > max(GROWTH * early, early + more, bounds.get(name, 0)):
+            found[name] = early, late
+    return found
+
+
+def differing(folder: Path) -> tuple[int, list[str]]:
+    """Train every tenth run again, alone; return how many, and the names of those whose losses differ."""
+    torch.set_num_threads(1)  # as a run on a server
+    paths, found = sorted(folder.glob(f"*{SUFFIX}"))[::SAMPLE], []
+    for path in paths:
+        saved = read_run(path)
+        (losses,) = saved.view.metrics.columns("loss")
+        planned = saved.view.config.train.steps
+        alone = [loss for report in train(TrainState.begin(saved.view.config)) for loss in report.losses]
+        if [*map(float, losses[:planned])] != alone[: len(losses)]:
+            found.append(path.name)
+    return len(paths), found
+
+
+def main() -> int:
+    """Print a row for each minute; exit status 1 if a limit is not met."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--minutes", type=float, default=MINUTES)
+    parser.add_argument("--visitors", type=int, default=30, help="at most, at a time")
+    parser.add_argument("--seeds", type=int, default=0, help="the seed of the visits")
+    parser.add_argument("--json", action="store_true", help="end with one line of JSON")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="headlight-soak-", ignore_cleanup_errors=True) as name:
+        folder, log = Path(name) / "runs", Path(name) / "log"
+        folder.mkdir()
+        with Server("app.py", log=log, HEADLIGHT_RUNS=str(folder), HEADLIGHT_KEPT=str(KEPT)) as server:
+            soak = Soak(server, folder, arguments)
+            sys.stdout.write("  ".join(SHOWN) + "\n")
+            server.counts()  # from now on objects are counted
+            asyncio.run(soak.run())
+            server.end()
+        started, text = soak.n_started(), log.read_text(errors="replace")
+        n_compared, differ = differing(folder)
+    tracebacks = re.findall(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(.*)", text)
+    found = grown(soak.rows, arguments.visitors)
+    for figure, (early, late) in found.items():
+        sys.stdout.write(f"{figure} has grown: {early:,} to {late:,}\n")
+    for problem in [*soak.problems[:20], *tracebacks[:20], *(f"{name}: other losses" for name in differ)]:
+        sys.stdout.write(f"{problem}\n")
+    last, p95 = soak.rows[-1], [row["p95_ms"] for row in soak.rows if row["p95_ms"]]
+    sys.stdout.write(f"{started} runs of {soak.n_visits} visits; {n_compared} runs trained again alone\n")
+    met = {
+        "nothing_grows": not found,
+        "no_problem_of_any_visitor": not soak.problems,
+        "no_exception_in_the_log": not tracebacks,
+        "losses_as_alone": not differ,
+        "all_runs": started >= soak.n_runs,
+    }
+    who = f"{started} runs of 3 to {arguments.visitors} visitors in {arguments.minutes:g} minutes"
+    figures = {
+        who: f"{last['megabytes']:,} MB, {last['threads']} threads and {last['files']} files at the end; "
+        f"{len(found)} of {len(last)} figures have grown since the first quarter; pages within "
+        f"{max(p95, default=0):,} ms (95 % of each minute)"
+    }
+    return end(arguments, soak.rows, met, figures)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
