@@ -29,6 +29,7 @@ NAMES = (
     "startup",
     "crowd",
     "soak",
+    "long_list",
     "gpu",
 )
 

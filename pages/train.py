@@ -14,7 +14,8 @@ from pages.player import player, stale
 from pages.player.own_model import own_model
 from pages.runs import drafts
 from pages.runs.keyring import keyring
-from pages.runs.run_list import lost_run_notice, parent_of, run_list
+from pages.runs.known import parent_of
+from pages.runs.run_list import lost_run_notice, run_list
 from pages.runs.share import share
 from pages.runs.take_away import take_away
 from pages.settings.beginnings import fill_once, values_of

@@ -10,7 +10,7 @@ import streamlit as st
 
 from pages.controls.commands import PACE_NAMES, await_effect, store_error
 from pages.runs import drafts
-from pages.runs.run_list import known_runs, labels
+from pages.runs.known import known_runs, labels
 from pages.settings.races import DEFAULT_RACE, RACES
 from pages.shared import ownership, selection
 from pages.shared.session import CLOCKS, DRAFTS, RACE, request, session, take_requests

@@ -10,7 +10,7 @@ import segno
 import streamlit as st
 
 from pages.runs import keyring
-from pages.runs.run_list import parents
+from pages.runs.known import parents
 from pages.settings.beginnings import base_of, values_of
 from pages.settings.presets import DEFAULT_PRESET, PRESETS
 from pages.shared import ownership, selection

@@ -164,6 +164,10 @@ class Session:
     """Whether the run that the link names is gone."""
     known_runs = Entry[list[str]](list)
     """Ids of the runs that were opened and of their parents; the oldest first."""
+    all_runs = Entry[str | None]()
+    """Title of the page on which the dialog of all runs is open."""
+    removed = Entry[tuple[float, list[str]]]((0.0, []))
+    """(when, ids) of the runs that were removed last, by `time.monotonic`."""
     beside = Entry[str | None]()
     """Ids of the earlier runs that the link shows too, joined by commas."""
     visitor = Entry[Visitor](Visitor)
@@ -228,6 +232,7 @@ class Session:
     """Why the last word was refused, and a word that can be asked instead."""
     mask_problem = Entry[str | None]()
     open_problem = Entry[str | None]()
+    remove_problem = Entry[str | None]()
     name_problem = Entry[tuple[str | None, str]]((None, ""))
     """(run, why it cannot have the name that was typed)."""
 

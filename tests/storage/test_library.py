@@ -16,8 +16,7 @@ from transformer.runs.registry import Registry
 from transformer.storage import archive
 from transformer.storage import library as module
 from transformer.storage.archive import Archive
-from transformer.storage.file import Store
-from transformer.storage.format import read_run_file
+from transformer.storage.file import Store, reading
 from transformer.storage.library import Library
 from transformer.storage.saved import read_run
 from transformer.storage.tokens import digest_of, is_token_of, new_token
@@ -64,8 +63,8 @@ def test_looking_up_unknown_ids_reads_each_file_only_once(tmp_path, tiny, make_r
         shutil.copy(folders / "night 0.headlight", folders / f"night {n}.headlight")
         with_facts(folders / f"night {n}.headlight", id=new_token())
     read, library = [], Library(folders)
-    note = lambda path: read.append(path.stem) or read_run_file(path)  # noqa: E731
-    monkeypatch.setattr(module, "read_run_file", note)
+    note = lambda path: read.append(path.stem) or reading(path)  # noqa: E731
+    monkeypatch.setattr(module, "reading", note)
     for _ in range(50):
         assert library.facts_of_run(new_token()) is None
         assert library.owner(new_token()) is None
@@ -75,6 +74,11 @@ def test_looking_up_unknown_ids_reads_each_file_only_once(tmp_path, tiny, make_r
     assert len(views) == 5
     assert read == []  # nothing has changed
     assert library.facts_of_run(views["night 3"].id).id == views["night 3"].id
+    assert library.owner(views["night 3"].id) is None
+    assert read == []
+    with_facts(folders / "night 3.headlight", name="changed")
+    assert library.published()["night 3"].name == "changed"
+    assert read == ["night 3"]
 
 
 def test_invalid_and_guessed_ids_find_no_run(registry, finished):
@@ -123,6 +127,76 @@ def test_a_token_is_not_on_disk_but_can_be_verified(registry, finished, tmp_path
     assert len(kept) > 0
     assert all(token.encode() not in path.read_bytes() for path in kept)
     assert is_token_of(token, registry.library.owner(run.id))
+
+
+# Removing runs.
+
+
+def test_only_the_owner_removes_and_restores_a_run_and_nothing_of_it_is_lost(registry, finished, tmp_path):
+    run, token = finished
+    file = registry.library.path_of(run.id)
+    assert file.exists()
+    for wrong in ("", new_token(), run.id, digest_of(token)):
+        with pytest.raises(InputError, match="Only the owner of this run can remove it"):
+            registry.remove(run.id, wrong)
+    assert registry.get(run.id) is run
+    registry.remove(run.id, token)
+    assert not file.exists()
+    assert registry.get(run.id) is registry.facts_of_run(run.id) is None
+    assert registry.library.published() == {}
+    with pytest.raises(InputError, match="no longer on this server"):
+        registry.remove(run.id, token)
+    for wrong in ("", new_token()):
+        with pytest.raises(InputError, match="this one is gone"):
+            registry.restore(run.id, wrong)
+    before = run.view
+    registry.restore(run.id, token)
+    again = registry.get(run.id)
+    assert again is not run
+    assert (again.view.step, again.view.state, again.view.frames.steps) == (
+        before.step,
+        before.state,
+        before.frames.steps,
+    )
+    assert registry.control(run.id, token) is again
+
+
+def test_a_run_that_trains_here_or_in_another_process_is_not_removed(registry, tiny, until):
+    token = new_token()
+    run = registry.draft(tiny(steps=100_000), token=token)
+    registry.start(run)
+    until(lambda: run.view.step > 0)
+    with pytest.raises(InputError, match="stop it first"):
+        registry.remove(run.id, token)
+    until(lambda: registry.library.owner(run.id))
+    other = Registry(Limits(), Library(registry.library.folder))  # as another server with the same folder
+    with pytest.raises(InputError, match="Another process trains this run"):
+        other.remove(run.id, token)
+    run.pause().result(30)
+    until(lambda: run.kept)
+    registry.remove(run.id, token)
+    registry.restore(run.id, token)
+    assert registry.get(run.id).view.state == "paused"
+    registry.close()
+
+
+def test_a_removed_run_is_deleted_after_an_hour_or_when_the_disk_limit_needs_its_room(full, monkeypatch):
+    registry, runs, _ = full
+    tokens = {run.id: new_token() for run in runs}
+    for id_, token in tokens.items():
+        registry.owners.set_token(id_, token)
+    removed = registry.library.folder / "removed"
+    monkeypatch.setattr(module.time, "time", lambda: 1_000_000.0)
+    registry.remove(runs[1].id, tokens[runs[1].id])
+    assert len([*removed.iterdir()]) == 1
+    monkeypatch.setattr(module.time, "time", lambda: 1_003_700.0)
+    registry.remove(runs[2].id, tokens[runs[2].id])
+    assert [path.name for path in removed.iterdir()] == [f"1003700.{runs[2].id}.headlight"]
+    make_room(registry, nbytes_in(registry.library.folder))
+    assert len([*removed.iterdir()]) == 1
+    make_room(registry, nbytes_in(registry.library.folder) - 1)
+    assert [*removed.iterdir()] == []
+    assert kept_steps(registry.library, runs[0]) == [*range(61)]
 
 
 # The disk limit.

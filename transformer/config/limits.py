@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from difflib import get_close_matches
+from functools import cache
 from types import NoneType
 from typing import Annotated, Any, ClassVar, Self, get_args, get_origin, get_type_hints
 
@@ -158,7 +159,7 @@ class Settings:
             if name not in known:
                 hint = did_you_mean(str(name), known) or f"it has {', '.join(sorted(known))}."
                 raise InputError(f"{cls.__name__} has no setting {name!r}; {hint}", str(name))
-        kinds = get_type_hints(cls)
+        kinds = _types_of(cls)
         made: dict[str, Any] = {}
         for name, value in values.items():
             kind = kinds[name]
@@ -168,6 +169,12 @@ class Settings:
                 value = tuple(value)
             made[name] = value
         return cls(**made)
+
+
+@cache
+def _types_of(cls: type[Settings]) -> dict[str, Any]:
+    """The type of each field; evaluating annotations takes longer than reading a run's file."""
+    return get_type_hints(cls)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -371,6 +371,40 @@ class Registry:
             raise InputError("Only the owner of this run can change it. Start your own run.")
         return run
 
+    @refusals()
+    def remove(self, id_: str, token: str) -> None:
+        """Remove a run that does not train now, and its file; `restore` brings both back.
+
+        Raises:
+            InputError: it does not exist, this is not its token, it trains or waits to, it is not saved on
+                disk, or its file cannot be removed.
+        """
+        with self._opening:  # so that no page opens it meanwhile
+            if self.facts_of_run(id_) is None:
+                raise InputError("This run is no longer on this server.")
+            if not self.owners.is_owner(id_, token):
+                raise InputError("Only the owner of this run can remove it.")
+            with self._lock:
+                run = self._runs.get(id_)
+            if run is not None and run.view.active:
+                raise InputError("This run is not paused and has not ended; stop it first.")
+            if isinstance(run, Run) and not run.kept:
+                raise InputError("The latest steps of this run are not on disk yet; try again in a moment.")
+            if run is not None:
+                with self._lock:
+                    self._put_away(run)
+                if isinstance(run, Run):
+                    run.join(CLOSING_SECONDS)  # until its file is closed
+            self.library.remove(id_)
+            LOG.info("remove %s", id_[:6])
+
+    @refusals()
+    def restore(self, id_: str, token: str) -> None:
+        """Bring a removed run back. Raises InputError as `Library.restore` does."""
+        with self._opening:
+            self.library.restore(id_, token)
+            LOG.info("restore %s", id_[:6])
+
     def close(self) -> None:
         """Stop the threads of all runs after their current step; runs kept in a file can resume there."""
         with self._lock:

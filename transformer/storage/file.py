@@ -205,7 +205,7 @@ def _refuse_taken(database: sqlite3.Connection, path: Path, *, new: bool) -> Non
     """Refuse a file that another process writes, or with a run although it should be new. Raises Taken."""
     if new and raw_fact(database, RUN) is not None:
         raise Taken(f"The file {path} exists; choose a new one.", "out")
-    if _is_held(database, path):
+    if may_write(writer_of(database), path):
         raise Taken(f"Another process is training the run in {path}; watch it or stop it.")
 
 
@@ -319,15 +319,19 @@ class Store:
 def is_held(path: Path) -> bool:
     """Whether a process writes this file now."""
     with suppress(InputError, OSError), reading(path) as database:
-        return _is_held(database, path)
+        return may_write(writer_of(database), path)
     return False
 
 
-def _is_held(database: sqlite3.Connection, path: Path) -> bool:
-    """Whether the process that is named as the writer may still write. Raises OSError."""
-    writer = None
+def writer_of(database: sqlite3.Connection) -> Writer | None:
+    """The process that is named as the writer; None where there is none."""
     with suppress(ValueError):
-        writer = fact(database, WRITER, Writer)
+        return fact(database, WRITER, Writer)
+    return None
+
+
+def may_write(writer: Writer | None, path: Path) -> bool:
+    """Whether the process that is named as the writer of a file may still write. Raises OSError."""
     if writer is None or writer.file != path.stat().st_ino:
         return False
     started = _start_of(writer.pid) if writer.host == socket.gethostname() else None

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TypeVar
+from typing import NamedTuple
 
 from transformer.errors import InputError
 from transformer.recording.view import ENDED, PAUSED, RunView
@@ -22,20 +22,22 @@ from transformer.storage.file import (
     OWNER,
     SUFFIX,
     Store,
+    Taken,
+    Writer,
     beside,
-    is_held,
+    may_write,
     raw_fact,
     reading,
     stamp_of,
     why,
+    writer_of,
 )
-from transformer.storage.format import Mirror, RunFile, read_run_file, write_run
+from transformer.storage.format import Mirror, RunFile, run_fact, write_run
 from transformer.storage.log import LOG
 from transformer.storage.saved import Saved, read_run
-from transformer.storage.tokens import SHAPE, new_token
+from transformer.storage.tokens import SHAPE, is_token_of, new_token
 from transformer.tasks import task_of
 
-T = TypeVar("T")
 FIELD = "run_open"
 MOST_BYTES = 48 * 10**6
 """Maximum bytes of a file to take away, as far as leaving out weights allows."""
@@ -45,6 +47,10 @@ ROOM_SECONDS = 5.0
 """Minimum seconds between two calculations of the size of all runs."""
 LOOK_SECONDS = 1.0
 """Minimum seconds between two searches of named files, however many unknown ids are requested."""
+REMOVED = "removed"
+"""Folder of the removed runs, in the folder of all runs."""
+UNDO_SECONDS = 3600.0
+"""Seconds in which a removed run can be restored, unless the disk limit needs its room before."""
 ROOM = 200_000_000
 """Bytes of disk that an opened file must leave free for the runs that train."""
 FEW = (16, 4, 0)
@@ -64,6 +70,24 @@ class RunInMemory:
     """Thins its weights to this many steps; returns whether there were more."""
 
 
+class Entry(NamedTuple):
+    """What lists need of a run's file, read in one look."""
+
+    stamp: tuple[int, int]
+    """Time of the file's last change, as `stamp_of`: the entry holds as long as it is the same."""
+    run: RunFile
+    owner: str | None
+    """The digest of the token that commands the run."""
+    writer: Writer | None
+
+    def as_now(self, path: Path) -> RunFile:
+        """The run; paused if it has not ended and no process writes its file."""
+        with suppress(OSError):
+            if self.run.state in ENDED or may_write(self.writer, path):
+                return self.run
+        return replace(self.run, state=PAUSED)
+
+
 class Library:
     """Runs on disk by their id, one file per run.
 
@@ -74,7 +98,7 @@ class Library:
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
         self._lock = threading.Lock()
-        self._named: dict[str, tuple[tuple[int, int], RunFile]] = {}  # name to (stamp, facts of its run)
+        self._entries: dict[Path, Entry] = {}
         self._names: dict[str, str] = {}  # id of a run to the name of its file
         self._looked_at = -math.inf
         self._making_room, self._made_room_at = threading.Lock(), -math.inf
@@ -107,45 +131,96 @@ class Library:
 
         A run that has not ended and whose file no process writes is returned as paused.
         """
-        return self._read_from(id_, lambda path: _as_now(read_run_file(path), path))
+        path = self.path_of(id_)
+        entry = path and self._entry(path)
+        return entry.as_now(path) if path and entry else None
 
     def owner(self, id_: str) -> str | None:
         """The digest of the token that commands a kept run."""
-
-        def read(path: Path) -> str | None:
-            with reading(path) as database:
-                return (raw_fact(database, OWNER) or b"").decode("ascii") or None
-
-        return self._read_from(id_, read)
-
-    def _read_from(self, id_: str, read: Callable[[Path], T]) -> T | None:
         path = self.path_of(id_)
-        with suppress(InputError):
-            return None if path is None or not path.exists() else read(path)
-        return None
+        entry = path and self._entry(path)
+        return entry.owner if entry else None
+
+    def used_at(self, id_: str) -> float | None:
+        """When a kept run was last trained or opened, in seconds since 1970; None for a run not kept here."""
+        path = self.path_of(id_)
+        return _written_at(path) or None if path else None
+
+    def _entry(self, path: Path) -> Entry | None:
+        """The entry of a file, which is read only after it has changed; None if it cannot be read."""
+        try:
+            stamp = stamp_of(path)
+            known = self._entries.get(path)
+            if known is None or known.stamp != stamp:
+                with reading(path) as database:
+                    owner = (raw_fact(database, OWNER) or b"").decode("ascii") or None
+                    known = Entry(stamp, run_fact(database), owner, writer_of(database))
+                self._entries[path] = known
+            return known
+        except (InputError, OSError):
+            self._entries.pop(path, None)
+            return None
 
     def published(self) -> dict[str, RunFile]:
-        """Runs kept here under a name, as with `--out`: every visitor sees them."""
-        if self.folder is None:
-            return {}
+        """Runs kept here under a name, as with `--out`: every visitor sees them. The last written first."""
         with self._lock:
-            self._look()
-            return {name: _as_now(run, self._path(name)) for name, (_, run) in self._named.items()}
+            found = sorted(self._look().items(), key=lambda one: max(one[1].stamp), reverse=True)
+        return {path.stem: entry.as_now(path) for path, entry in found}
 
-    def _look(self) -> None:
-        """Read the facts of the named runs again, where their files have changed."""
-        self._looked_at = time.monotonic()
-        known, self._named = self._named, {}
-        for path in self._files():
-            if SHAPE.fullmatch(path.stem):
-                continue  # a visitor's, hidden from others
-            with suppress(InputError, OSError):
-                stamp = stamp_of(path)
-                found = known.get(path.stem)
-                if found is None or found[0] != stamp:
-                    found = stamp, read_run_file(path)
-                self._named[path.stem] = found
-        self._names = {run.id: name for name, (_, run) in self._named.items()}
+    def _look(self) -> dict[Path, Entry]:
+        """The entry of each named file; files of visitors are hidden from others."""
+        self._looked_at, files = time.monotonic(), self._files()
+        for gone in {*list(self._entries)}.difference(files):
+            self._entries.pop(gone, None)
+        named = {path: self._entry(path) for path in files if not SHAPE.fullmatch(path.stem)}
+        found = {path: entry for path, entry in named.items() if entry is not None}
+        self._names = {entry.run.id: path.stem for path, entry in found.items()}
+        return found
+
+    # Removing a run, and its restoration.
+
+    def remove(self, id_: str) -> None:
+        """Put the file of a run aside, from where `restore` brings it back.
+
+        Raises:
+            InputError: there is no such file, a process writes it, or it cannot be moved.
+        """
+        path = self.path_of(id_)
+        entry = path and self._entry(path)
+        if path is None or entry is None:
+            raise InputError("This run is no longer on this server.")
+        try:
+            if may_write(entry.writer, path):
+                raise Taken("Another process trains this run; stop it there first.")
+            if beside(path).exists():
+                Store(path, new=False).close()  # puts its latest transactions into the file
+            (path.parent / REMOVED).mkdir(exist_ok=True)
+            path.rename(path.parent / REMOVED / f"{int(time.time())}.{id_}{SUFFIX}")
+            for old, removed_at in self._removed_files().items():
+                if time.time() - removed_at > UNDO_SECONDS:
+                    old.unlink(missing_ok=True)
+        except OSError as error:
+            raise InputError(f"The file of this run cannot be removed ({why(error)}).") from error
+
+    def restore(self, id_: str, token: str) -> None:
+        """Bring a removed run back.
+
+        Raises:
+            InputError: it is gone for good, this is not its token, or its file cannot be moved.
+        """
+        found = [path for path in self._removed_files() if path.name.partition(".")[2] == id_ + SUFFIX]
+        entry = self._entry(found[-1]) if found else None
+        if entry is None or not is_token_of(token, entry.owner):
+            raise InputError("A removed run can be restored for one hour; this one is gone.")
+        try:
+            found[-1].rename(self._path(id_))
+        except OSError as error:
+            raise InputError(f"The file of this run cannot be restored ({why(error)}).") from error
+
+    def _removed_files(self) -> dict[Path, float]:
+        """The removed files, and when each was removed, in seconds since 1970; their names begin with it."""
+        found = () if self.folder is None else sorted(self.folder.glob(f"{REMOVED}/*.*{SUFFIX}"))
+        return {path: float(at) for path in found if (at := path.name.partition(".")[0]).isdecimal()}
 
     # The file of a stranger.
 
@@ -209,9 +284,11 @@ class Library:
             if time.monotonic() - self._made_room_at < ROOM_SECONDS:
                 return
             self._made_room_at = time.monotonic()
-            sizes = {path: _size(path) for path in self._files()}
-            turns = []  # (whether it trains, minus the number of steps to keep, when it was viewed, file)
-            for path in sizes:
+            removed = self._removed_files()
+            sizes = {path: _size(path) for path in (*removed, *self._files())}
+            # (whether it trains, minus the number of steps to keep, when it was viewed, file)
+            turns = [(False, -math.inf, removed_at, path) for path, removed_at in removed.items()]
+            for path in sizes.keys() - removed.keys():
                 if SHAPE.fullmatch(path.stem):  # a named file belongs to another program
                     here = in_memory.get(path.stem)
                     busy, seen_at = (here.busy, here.seen_at) if here else (False, _written_at(path))
@@ -220,6 +297,10 @@ class Library:
                 if sum(sizes.values()) <= most_bytes:
                     return
                 with suppress(OSError, InputError, sqlite3.Error):
+                    if path in removed:
+                        path.unlink()
+                        del sizes[path]
+                        continue
                     here = in_memory.get(path.stem)
                     if here.thin(-minus) if here is not None else _thin(path, -minus):
                         self.thinned.add(path.stem)
@@ -283,11 +364,6 @@ def _thin(path: Path, few: int) -> bool:
         return thinner
     finally:
         store.close()
-
-
-def _as_now(run: RunFile, path: Path) -> RunFile:
-    """The run; paused if it has not ended and no process writes its file."""
-    return run if run.state in ENDED or is_held(path) else replace(run, state=PAUSED)
 
 
 def _size(path: Path) -> int:

@@ -10,7 +10,7 @@ from transformer.runs.registry import REGISTRY
 from transformer.storage.own_data import OwnData
 
 _KEY = "keyring"
-MAX_RUNS = 50
+MAX_RUNS = 500
 """Most runs that are accepted from a browser; a visitor can send any number."""
 
 _component = st.components.v2.component(_KEY, js=loading("keyring"))

@@ -4,7 +4,7 @@
 const PLACE = "headlight-runs";
 const OWN_DATA = "headlight-brought";
 const DRAFT = "headlight-draft"; // token of the draft: a reload may come before the started run is stored
-const MAX_RUNS = 50; // the newest
+const MAX_RUNS = 500; // the newest
 
 function kept() {
   try {
