@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 
 from pages.runs import keyring
 from pages.settings.beginnings import fill
@@ -57,7 +58,10 @@ def listed_runs(current: Watched) -> tuple[list[RunFacts], dict[str, RunFacts]]:
     elsewhere = [(name, watched.get(run.id, run)) for name, run in published.items()]
     ids = {run.id for _, run in elsewhere}
     own = (run for run in known_runs(current) if run.id not in ids)
-    return sorted(own, key=stands_still), dict(sorted(elsewhere, key=lambda one: stands_still(one[1])))
+    live = sorted(
+        (one for one in elsewhere if not stands_still(one[1])), key=itemgetter(0)
+    )  # each step would reorder them
+    return sorted(own, key=stands_still), dict(live + [one for one in elsewhere if stands_still(one[1])])
 
 
 def stands_still(run: RunFacts) -> bool:
