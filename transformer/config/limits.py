@@ -146,6 +146,12 @@ class Settings:
         return asdict(self)  # type: ignore[call-overload, no-any-return]
 
     @classmethod
+    @cache
+    def _types(cls) -> dict[str, Any]:
+        """The type of each field; evaluating annotations takes longer than reading a run's file."""
+        return get_type_hints(cls)
+
+    @classmethod
     def from_dict(cls, values: Any) -> Self:
         """Build from the result of `to_dict`; absent names keep their defaults.
 
@@ -159,7 +165,7 @@ class Settings:
             if name not in known:
                 hint = did_you_mean(str(name), known) or f"it has {', '.join(sorted(known))}."
                 raise InputError(f"{cls.__name__} has no setting {name!r}; {hint}", str(name))
-        kinds = _types_of(cls)
+        kinds = cls._types()
         made: dict[str, Any] = {}
         for name, value in values.items():
             kind = kinds[name]
@@ -169,12 +175,6 @@ class Settings:
                 value = tuple(value)
             made[name] = value
         return cls(**made)
-
-
-@cache
-def _types_of(cls: type[Settings]) -> dict[str, Any]:
-    """The type of each field; evaluating annotations takes longer than reading a run's file."""
-    return get_type_hints(cls)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -132,13 +132,13 @@ class Library:
         A run that has not ended and whose file no process writes is returned as paused.
         """
         path = self.path_of(id_)
-        entry = path and self._entry(path)
+        entry = self._entry(path) if path else None
         return entry.as_now(path) if path and entry else None
 
     def owner(self, id_: str) -> str | None:
         """The digest of the token that commands a kept run."""
         path = self.path_of(id_)
-        entry = path and self._entry(path)
+        entry = self._entry(path) if path else None
         return entry.owner if entry else None
 
     def used_at(self, id_: str) -> float | None:
@@ -186,7 +186,7 @@ class Library:
             InputError: there is no such file, a process writes it, or it cannot be moved.
         """
         path = self.path_of(id_)
-        entry = path and self._entry(path)
+        entry = self._entry(path) if path else None
         if path is None or entry is None:
             raise InputError("This run is no longer on this server.")
         try:
@@ -287,7 +287,7 @@ class Library:
             removed = self._removed_files()
             sizes = {path: _size(path) for path in (*removed, *self._files())}
             # (whether it trains, minus the number of steps to keep, when it was viewed, file)
-            turns = [(False, -math.inf, removed_at, path) for path, removed_at in removed.items()]
+            turns = [(False, -max(FEW) - 1, removed_at, path) for path, removed_at in removed.items()]
             for path in sizes.keys() - removed.keys():
                 if SHAPE.fullmatch(path.stem):  # a named file belongs to another program
                     here = in_memory.get(path.stem)
