@@ -14,7 +14,7 @@ import streamlit as st
 from pages.runs import keyring
 from pages.runs.known import differing, listed_runs, show_run, stands_still
 from pages.shared.plain import show_error
-from pages.shared.session import session
+from pages.shared.session import joined, session
 from transformer.errors import InputError
 from transformer.insight.moments import TURNED
 from transformer.player.sentences import STATE_SIGNS
@@ -155,8 +155,8 @@ def _remove(ids: Sequence[str]) -> None:
     if removed := _each(REGISTRY.remove, ids, "removed"):
         session.removed = time.monotonic(), removed
     if session.run in removed:
-        session.previous_runs = session.run, session.race  # the browser's address may still name them
-        session.run = session.race = None
+        session.previous_runs = session.run, joined(session.race)  # the browser's address may still name them
+        session.run, session.race = None, ()
         st.query_params.pop("run", None)
 
 

@@ -58,9 +58,8 @@ def listed_runs(current: Watched) -> tuple[list[RunFacts], dict[str, RunFacts]]:
     elsewhere = [(name, watched.get(run.id, run)) for name, run in published.items()]
     ids = {run.id for _, run in elsewhere}
     own = (run for run in known_runs(current) if run.id not in ids)
-    live = sorted(
-        (one for one in elsewhere if not stands_still(one[1])), key=itemgetter(0)
-    )  # each step would reorder them
+    # By name: by the time of their last change, the live ones would change places with every step.
+    live = sorted((one for one in elsewhere if not stands_still(one[1])), key=itemgetter(0))
     return sorted(own, key=stands_still), dict(live + [one for one in elsewhere if stands_still(one[1])])
 
 
@@ -87,9 +86,8 @@ def _label(view: RunFacts, differs: str) -> str:
         right = f" · {view.right[0]:,} of {view.right[1]:,} right"
     now = f"{view.state} at {view.step:,}{right}" if view.state in ENDED else view.state
     recipe, task = view.config.recipe, view.config.train.task
-    named = (
-        [] if recipe in ("default", ABOUT[task].name) else [plain(recipe)]
-    )  # the preset of a task has the task's name
+    # The preset of a task has the task's name.
+    named = [] if recipe in ("default", ABOUT[task].name) else [plain(recipe)]
     what = plain(view.own.name) if view.own else ", ".join([*named, ABOUT[task].name])
     name = f"**{plain(view.name)}**" if view.name else what
     return f"{STATE_SIGNS[view.state]} {' · '.join(filter(None, (name, plain(differs), now)))}"

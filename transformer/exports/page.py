@@ -52,9 +52,8 @@ def html_page(view: RunView, *, word: str, site: str, head: int) -> str:
     head_title(view.frame, site, head)  # refuses a head that does not exist
     shown = fitting(view)
     words = [tracked.text for tracked in view.frame.asked]
-    asked = (
-        words[0] if word in view.frames.words and word not in words else word
-    )  # a mean map: a word instead
+    is_mean = word in view.frames.words and word not in words
+    asked = words[0] if is_mean else word  # no single forward pass has the mean map
     passed = passes(view, asked)
     pictures = {"word": asked, "steps": sorted(passed)} if passed else None
     data = {
