@@ -29,6 +29,7 @@ NAMES = (
     "startup",
     "crowd",
     "soak",
+    "page_memory",
     "long_list",
     "gpu",
 )
