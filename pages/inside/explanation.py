@@ -5,15 +5,11 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.ask.asking import asked_snapshot
-from pages.inside.score_table import said_of, score_table
 from pages.shared import selection
 from pages.shared.plain import plain, show_error
 from pages.shared.session import Place, session
 from transformer.errors import InputError
 from transformer.recording.view import FAILED, RunView
-
-OF_SCORES = ("scores", "scale", "masked", "weights")
-"""Tables of an attention whose cells come from one score."""
 
 
 def explanation(view: RunView, word: str, beside: tuple[str, ...] = ()) -> None:
@@ -35,7 +31,6 @@ def explanation(view: RunView, word: str, beside: tuple[str, ...] = ()) -> None:
         return
     from transformer.anatomy.boxes import arranged
     from transformer.anatomy.explained import explained
-    from transformer.anatomy.parts import score_parts
     from transformer.anatomy.trace import trace
 
     try:
@@ -48,11 +43,6 @@ def explanation(view: RunView, word: str, beside: tuple[str, ...] = ()) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="large"):
         st.latex(found.formula, width="content")
         st.latex(found.numbers, width="content")
-    if place.table in OF_SCORES and place.box in passed.attentions:
-        parts = score_parts(passed, place.box, place.head, place.row, place.column)
-        with st.container(key="score_parts", gap="xsmall"):
-            st.caption(said_of(parts))
-            st.html(score_table(parts))
 
 
 def look_at_cell(kind: str, site: str, head: int, point: object) -> None:

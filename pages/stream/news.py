@@ -269,11 +269,11 @@ async def chunk(request: Request) -> Response:
 
 
 async def picture(request: Request) -> Response:
-    """One forward pass, or the changes of one training step; an input error is sent as text to the page."""
+    """A forward pass, its parts of scores, or the changes of a step; an input error is sent as text."""
     channel = await _admitted(request)
-    from pages.stream.picture import change, forward_pass  # they import torch
+    from pages.stream.picture import change, forward_pass, parts  # they import torch
 
-    make = {"picture": forward_pass, "change": change}.get(request.path_params["what"])
+    make = {"picture": forward_pass, "parts": parts, "change": change}.get(request.path_params["what"])
     if make is None:
         return Response(status_code=404)
     step, asked = min(request.path_params["step"], MOST_STEPS), dict(request.query_params)

@@ -1,4 +1,4 @@
-"""Data of the picture of the model for the browser: one forward pass, or the changes of one training step."""
+"""Data of the picture of the model: a forward pass, the parts of its scores, or the changes of a step."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pages.inside.mask_words import others
 from transformer.anatomy.boxes import CHANGEABLE_SETTINGS, arranged, packed, with_numbers
 from transformer.anatomy.change import step_change
+from transformer.anatomy.parts import packed_parts
 from transformer.anatomy.trace import trace
 from transformer.asking import QUESTION_CACHE
 from transformer.errors import InputError
@@ -52,6 +53,26 @@ def forward_pass(run: Watched, view: RunView, step: int, asked: Mapping[str, str
         ),
         len,
     )
+
+
+def parts(_run: Watched, view: RunView, step: int, asked: Mapping[str, str]) -> bytes:
+    """The parts of all scores of one attention in a forward pass of a word alone.
+
+    Args:
+        view: the part of the run that may be shown.
+        asked: parameters of the request: word, site, and optionally any of `CHANGEABLE_SETTINGS`.
+
+    Raises:
+        InputError: the weights of `step` are not kept, the model has no such attention, or the word cannot be
+            asked.
+    """
+    snapshot, site = _snapshot(view, step), asked.get("site", "")
+    if snapshot.step != step:
+        raise InputError(f"The weights of step {step:,} are not kept; choose another step.")
+    passed = trace(arranged(view.config, asked), snapshot, asked.get("word", ""))
+    if site not in passed.attentions:
+        raise InputError(f"This model has no attention {site!r}; choose a cell of the picture.")
+    return packed_parts(passed, [site])
 
 
 def change(run: Watched, view: RunView, step: int, asked: Mapping[str, str]) -> bytes:

@@ -6,6 +6,11 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import LONG, SMALL, start, trained
+from transformer.anatomy.parts import score_parts
+from transformer.anatomy.trace import trace
+from transformer.recipes import RECIPES
+from transformer.runs.run import Run
+from transformer.tasks import completed
 
 FRAMED = """(figure) => {
   const cells = figure.querySelector("canvas").getBoundingClientRect();
@@ -17,6 +22,7 @@ FRAMED = """(figure) => {
   });
 }"""
 """Row, column, height and width, in cells, of every visible frame on a table."""
+DEFAULT = RECIPES["default"].small
 WEIGHTS = "[data-box='decoder.1.cross'] figure[data-table=weights]"
 
 
@@ -135,6 +141,29 @@ def test_a_click_selects_a_cell_and_shows_its_formula_and_a_second_click_deselec
     assert "box=decoder.1.cross~0~2~3~weights" in inside.page.url.replace("%7E", "~")
     inside.page.mouse.click(*point(inside, 2, 3))
     expect(formula).to_have_count(0)
+
+
+def test_a_kept_score_has_a_table_of_its_parts_that_adds_up_and_follows_the_cell(inside):
+    passed = trace(completed(DEFAULT), Run(DEFAULT, words=("cat",)).view.snapshot_at(0), "cat")
+    for name, site, row, column in (("cross", "decoder.1.cross", 2, 3), ("self", "decoder.0.self", 3, 1)):
+        title(inside, site).click()
+        figure = f"[data-box='{site}'] figure[data-table={'weights' if name == 'cross' else 'masked'}]"
+        inside.page.mouse.click(*point(inside, row, column, figure))
+        says = inside.page.locator(".st-key-score_parts summary")
+        expect(says).to_contain_text(f"{name.capitalize()}-attention")
+        score, table = inside.score_table()
+        queries, keys = score_parts(passed, site)
+        expected = {(q, k): queries[q][0, row] @ keys[k][0, column] for q in queries for k in keys}
+        assert table == pytest.approx(expected, abs=0.0101)
+        assert list(table) == list(expected)
+        assert score == pytest.approx(passed.attentions[site].scores[0, row, column], abs=0.0051)
+        assert sum(table.values()) == pytest.approx(score, abs=1e-9)
+        expect(inside.page.locator(".st-key-score_parts table")).to_be_hidden()
+        says.click()
+        expect(inside.page.locator(".st-key-score_parts table")).to_be_visible()
+        says.click()
+    inside.page.mouse.click(*point(inside, 1, 1, figure.replace("masked", "value")))
+    expect(inside.page.locator(".st-key-score_parts")).to_be_hidden()
 
 
 def test_the_title_of_the_large_map_opens_its_head_and_the_tabs_open_the_other_heads(watch):

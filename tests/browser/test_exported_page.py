@@ -18,10 +18,13 @@ from benchmarks.tools.browser import SIZE
 from tests.browser.conftest import shown
 from tests.browser.watcher import FRAMES, Watcher
 from tests.own import CLEAR, mirrored_run, own_run
+from transformer.anatomy.parts import score_parts
 from transformer.anatomy.trace import trace
 from transformer.axes import sites_of
 from transformer.config import ModelConfig, RunConfig, TrainConfig
+from transformer.exports import page as page_module
 from transformer.exports.page import html_page, race_page
+from transformer.figures.colors import ABOVE_ZERO, BELOW_ZERO, rgb
 from transformer.figures.race import race_curves, race_look
 from transformer.insight.moments import Moment
 from transformer.interventions import Block, Interventions
@@ -43,6 +46,9 @@ CORNER = """(() => {
   return [...canvas.getContext("2d").getImageData(x, y, 1, 1).data];
 })()"""
 """The colour of the cell in row 2 and column 6 of the first map, beside its mark."""
+COLORS = """(cells) => cells.map((cell) => (
+  getComputedStyle(cell).backgroundColor.match(/[\\d.e-]+/g).map(Number)))"""
+"""Red, green, blue and opacity of cells, from 0 to 1."""
 PLOTLY = """{
   let library;
   Object.defineProperty(window, "Plotly", { configurable: true, get: () => library, set: (loaded) => {
@@ -339,6 +345,74 @@ def test_the_picture_of_the_model_opens_a_box_with_the_numbers_of_the_step(share
         said = model.locator(".st-key-model_readout").inner_text()
         assert said.rpartition(": ")[2] == f"{passed.query[0, 0, 0]:.4g}".replace("-", "−")
     expect(model.locator(".st-key-model_mode")).to_be_hidden()  # the change of a step needs its snapshots
+
+
+def keep(reader: Reader, table: str) -> None:
+    """Keep the cell in row 2 and column 3 of a table of the attention SITE, by keyboard."""
+    model = reader.page.locator(".st-key-model_picture")
+    opens = model.locator(f"[data-box='{SITE}'] .title")
+    if opens.get_attribute("aria-expanded") == "false":
+        opens.click()
+    figure = model.locator(f"[data-box='{SITE}'] figure[data-table={table}]")
+    for key in ("ArrowUp", "ArrowDown", "ArrowRight", "ArrowRight", "Enter"):
+        figure.press(key)
+
+
+def test_a_kept_score_has_a_table_of_its_parts_at_every_step_with_numbers(shared, view):
+    keep(shared, "scale")
+    for step in (8, 2):
+        shared.page.get_by_role("slider", name="Step").fill(str(step))
+        model = shared.page.locator(".st-key-model_picture")
+        shared.until(lambda: model.get_attribute("data-step") == str(step), what=f"step {step}")  # noqa: B023
+        passed = trace(view.config, view.snapshot_at(step), "banana")
+        queries, keys = score_parts(passed, SITE)
+        expected = {(q, k): queries[q][0, 1] @ keys[k][0, 2] for q in queries for k in keys}
+        score, table = shared.score_table()
+        assert score == pytest.approx(passed.attentions[SITE].scores[0, 1, 2], abs=0.0051)
+        assert table == pytest.approx(expected, abs=0.0101)
+        assert sum(table.values()) == pytest.approx(score, abs=1e-9)
+        sign = 1 if score > 0 else -1
+        most = sorted(expected, key=lambda pair: -sign * expected[pair])[:2]
+        named = " and ".join(f"{q} × {k} {table[q, k]:+.2f}" for q, k in most).replace(" -", " −")
+        assert shared.text(".st-key-score_parts summary").endswith(f"; most comes from {named}.")
+        largest = max(abs(value) for value in expected.values())
+        colors = shared.page.locator(".st-key-score_parts td:not(:empty)").evaluate_all(COLORS)
+        for value, color in zip(expected.values(), colors, strict=True):
+            if abs(value) > 0.1 * largest:
+                named = rgb(ABOVE_ZERO if value > 0 else BELOW_ZERO)
+                np.testing.assert_allclose(
+                    color, [*(one / 255 for one in named), 0.6 * abs(value) / largest], atol=0.01
+                )
+    keep(shared, "query")
+    expect(shared.page.locator(".st-key-score_parts")).to_be_hidden()
+
+
+@pytest.mark.parametrize(
+    ("values", "score", "expected"),
+    [
+        ([0.026, 0.026, -0.002], 0.05, [3, 2, 0]),  # the last one loses most and gains
+        ([0.026, 0.026], 0.09, [5, 4]),  # more is missing than there are values
+        ([0.02, 0.031], 0.03, [1, 2]),  # too much
+    ],
+)
+def test_parts_are_rounded_so_that_they_add_up_to_the_rounded_score(shared, values, score, expected):
+    rounding = (
+        "([values, score]) => import('headlight/parts.js').then(({ printed }) => printed(values, score))"
+    )
+    assert shared.page.evaluate(rounding, [values, score]) == expected
+
+
+def test_a_page_without_room_for_the_parts_of_scores_says_so_in_place_of_the_table(
+    offline, view, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(page_module, "ROOM_OF_PARTS", 9)
+    opened(offline, view, tmp_path / "run.html")
+    keep(offline, "weights")
+    says = offline.page.locator(".st-key-score_parts")
+    expect(says).to_contain_text(
+        "This page has no room for its parts at this step; Look inside in the app shows them."
+    )
+    expect(says.locator("table")).to_have_count(0)
 
 
 def test_the_page_follows_the_colour_scheme_and_fits_a_projector(shared):

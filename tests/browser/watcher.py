@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Collection
 
@@ -145,6 +146,20 @@ class Watcher:
     def stands_at(self, step: int) -> bool:
         """Whether every panel of the player shows this step."""
         return set(self.shown_steps().values()) == {step}
+
+    def score_table(self) -> tuple[float, dict[tuple[str, str], float]]:
+        """Return the score of the kept cell, and its table of parts by the names of row and column."""
+        host = self.page.locator(".st-key-score_parts")
+        host.locator("table").wait_for(state="attached")
+
+        def texts(selector: str) -> list[str]:
+            return [text.replace("−", "-") for text in host.locator(selector).all_text_contents()]
+
+        names = [(row, column) for row in texts("[scope=row]") for column in texts("[scope=col]")]
+        (said,) = texts("summary")
+        score = re.search(r"before the softmax is ([+-]\d+\.\d\d)[;.]", said)
+        assert score, said
+        return float(score[1]), dict(zip(names, map(float, texts("td:not(:empty)")), strict=True))
 
     def number(self, key: str, name: str) -> int:
         """Return an attribute of the picture's host element: step or draws."""

@@ -178,22 +178,33 @@ def test_a_page_of_a_few_steps_adds_little_to_plotly_js(recorded):
     assert steps == sorted(steps)
     assert [0, 8] == [steps[0], steps[-1]]
     assert len(steps) <= page.PASSES
-    passes = sum(sizes[f"pass-{step}"] for step in steps)
+    passes, parts = (sum(sizes[f"{name}-{step}"] for step in steps) for name in ("pass", "parts"))
     assert 0 < passes <= page.ROOM_OF_PASSES
+    assert 0 < parts <= page.ROOM_OF_PARTS
     assert sizes["plotly"] < 1_800_000
-    assert len(text.encode()) - passes - sizes["plotly"] < 140_000
+    assert len(text.encode()) - passes - parts - sizes["plotly"] < 140_000
+
+
+def test_parts_of_scores_that_do_not_fit_are_left_out_and_the_last_step_comes_first(recorded, monkeypatch):
+    packs = Elements(made(recorded)).packs
+    monkeypatch.setattr(page, "ROOM_OF_PARTS", len(packs["parts-8"]) + len(packs["parts-0"]))
+    pictures = run_data(made(recorded))["pictures"]
+    assert pictures["parts"] == [0, 8]  # the last step and the first come before all others
+    assert len(pictures["steps"]) > 2
+    monkeypatch.setattr(page, "ROOM_OF_PARTS", 9)
+    assert run_data(made(recorded))["pictures"] == pictures | {"parts": []}
 
 
 @pytest.mark.slow
-def test_the_page_of_a_default_run_of_300_steps_with_its_forward_passes_has_at_most_6_mb():
+def test_the_page_of_a_default_run_of_300_steps_with_its_forward_passes_has_at_most_7_mb():
     run = Run(RECIPES["default"].small.with_changes(goal=None, steps=300))
     run.start()
     assert run.wait(200)
     text = made(run.view, word="playground")
     data = run_data(text)
     assert data["index"]["steps"] == list(run.view.frames.steps)
-    assert len(data["pictures"]["steps"]) == 12
-    assert len(text.encode()) <= 6_000_000
+    assert len(data["pictures"]["steps"]) == len(data["pictures"]["parts"]) == 12
+    assert len(text.encode()) <= 7_000_000
     run.close()
 
 

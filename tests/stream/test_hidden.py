@@ -68,9 +68,10 @@ def test_a_hidden_row_is_in_no_news(server, run):
 
 def test_the_forward_pass_of_a_word_with_a_hidden_row_is_refused(read):
     for word in (WORD, WORD.upper(), f" {WORD} "):  # all are the same word
-        answer = read(f"picture/3?word={word}")
-        assert answer.status_code == 422
-        assert "hidden" in answer.text
+        for what in ("picture", "parts"):
+            answer = read(f"{what}/3?word={word}&site=decoder.0.cross")
+            assert answer.status_code == 422
+            assert "hidden" in answer.text
     assert "hidden" not in read("picture/3?word=cat").text[:200]
 
 

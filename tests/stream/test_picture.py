@@ -85,6 +85,22 @@ def test_the_same_weights_can_be_run_with_another_norm_placement_or_score_scale(
     assert whole["own"]["score_scale"] == "sqrt_d_head"
 
 
+@pytest.mark.parametrize("how", [{}, {"norm_placement": "post", "score_scale": "none"}])
+def test_the_parts_of_an_attention_add_up_to_the_scores_of_the_forward_pass(ask, how):
+    site = "decoder.0.cross"
+    _, tables = pass_of(ask("picture/7", word="cat", **how))
+    shapes = {side: tables[site, side].shape for side in ("query", "key")}
+    answer = ask("parts/7", word="cat", site=site, **how)
+    assert answer.headers["cache-control"] == "no-store"
+    names, found = unpacked(
+        answer.content,
+        lambda names: [(side, (len(parts), *shapes[side])) for side, parts in names[site].items()],
+    )
+    assert names[site]["key"][0] == "token"
+    scores = np.einsum("ahqk,bhsk->hqs", found["query"], found["key"])
+    np.testing.assert_allclose(scores, tables[site, "scale"], atol=1e-5)
+
+
 def test_a_change_has_the_loss_of_its_step_and_the_weights_after_it(ask, run):
     answer = ask("change/6", word="cat")
     assert answer.status_code == 200
@@ -108,6 +124,8 @@ def test_a_change_has_the_loss_of_its_step_and_the_weights_after_it(ask, run):
             "norm_placement is 'sideways'; choose one of pre, post, branch.",
         ),
         ("change/30", {"word": "cat"}, "The weights of step 31 are not kept"),
+        ("parts/99", {"word": "cat", "site": "encoder.0"}, "The weights of step 99 are not kept"),
+        ("parts/7", {"word": "cat", "site": "<b>"}, "This model has no attention '<b>'; choose a cell"),
     ],
 )
 def test_an_invalid_request_is_refused_with_a_message(ask, what, asked, sentence):

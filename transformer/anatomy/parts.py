@@ -9,10 +9,11 @@ for Transformer Circuits", Elhage et al., 2021). The sum is exact.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 import numpy as np
 
+from transformer.anatomy.boxes import with_numbers
 from transformer.anatomy.passes import AttentionPass, ForwardTrace, ResidualPass
 from transformer.insight.names import site_name
 from transformer.recording.frame import Array
@@ -24,48 +25,33 @@ MOST = 8
 """Maximum number of parts of a stream; with more, sublayers of a layer are added up."""
 
 
-@dataclass(frozen=True)
-class ScoreParts:
-    """One score as the sum of products of parts."""
-
-    queries: tuple[str, ...]
-    keys: tuple[str, ...]
-    values: Array
-    """(queries, keys), scaled as the score."""
-    score: float
-
-    def printed(self, digits: int) -> list[list[str]]:
-        """The values as text, rounded so that they add up to the rounded score in the last digit."""
-        unit = 10**digits
-        exact = self.values * unit
-        whole = np.floor(exact)
-        missing = round(self.score * unit) - int(whole.sum())
-        order = np.argsort(-(exact - whole), axis=None)
-        whole.flat[order[:missing]] += 1
-        return [[f"{value / unit:+.{digits}f}" for value in row] for row in whole.tolist()]
-
-
-def score_parts(trace: ForwardTrace, site: str, head: int, row: int, column: int) -> ScoreParts:
-    """The parts of one score, before the mask.
+def score_parts(trace: ForwardTrace, site: str) -> tuple[Parts, Parts]:
+    """The parts of all scores of an attention, before the mask.
 
     Args:
         trace: a forward pass.
         site: the attention, such as decoder.1.cross.
-        head: counted from 0, like row and column; too large an index means the last one.
+
+    Returns:
+        What each part adds to the queries, (H, Q, K) and divided as the scores are, and to the keys,
+        (H, S, K). The products of all pairs add up to the scores.
     """
     attention = trace.attentions[site]
-    head, row, column = (
-        min(i, n - 1) for i, n in zip((head, row, column), attention.scores.shape, strict=True)
-    )
-    stack = site.split(".")[0]
-    own = _before(trace, stack, attention.module)
+    own = _before(trace, site.split(".")[0], attention.module)
     reads = _normed(trace, own, attention) if trace.config.model.norm_placement == "pre" else own
     memory = _output(trace, "encoder") if site.endswith(".cross") else reads
     scale = 1 / math.sqrt(trace.config.model.score_width)
-    query = _projected(trace, reads, f"{attention.module}.to_query", head, row)
-    key = _projected(trace, memory, f"{attention.module}.to_key", head, column)
-    values = scale * np.stack(list(query.values())) @ np.stack(list(key.values())).T
-    return ScoreParts(tuple(query), tuple(key), values, float(attention.scores[head, row, column]))
+    queries = _projected(trace, reads, f"{attention.module}.to_query")
+    keys = _projected(trace, memory, f"{attention.module}.to_key")
+    return {name: scale * query for name, query in queries.items()}, keys
+
+
+def packed_parts(trace: ForwardTrace, sites: Iterable[str]) -> bytes:
+    """A line of JSON with the names of the parts, by site; after it the parts of its queries and of its keys
+    as float32, little-endian."""
+    found = {site: score_parts(trace, site) for site in sites}
+    names = {site: {"query": list(queries), "key": list(keys)} for site, (queries, keys) in found.items()}
+    return with_numbers(names, (one for sides in found.values() for side in sides for one in side.values()))
 
 
 def _before(trace: ForwardTrace, stack: str, module: str | None) -> Parts:
@@ -145,15 +131,16 @@ def _through(trace: ForwardTrace, parts: Parts, norm: str) -> Parts:
     return found
 
 
-def _projected(trace: ForwardTrace, parts: Parts, module: str, head: int, place: int) -> dict[str, Array]:
-    """What each part becomes in the query or the key of one head at one position, (d_head,) each."""
-    width = trace.config.model.d_head
-    rows = slice(head * width, (head + 1) * width)
-    weight = trace.parameters[f"{module}.weight"][rows].astype(np.float64)
-    found = {name: weight @ one[place] for name, one in parts.items()}
+def _projected(trace: ForwardTrace, parts: Parts, module: str) -> Parts:
+    """What each part becomes in the queries or the keys, (H, T, K) each."""
+    weight = trace.parameters[f"{module}.weight"].astype(np.float64)
+    found = {name: one @ weight.T for name, one in parts.items()}
     bias = trace.parameters.get(f"{module}.bias")
     if bias is not None:
-        found[BIASES] = found.get(BIASES, np.zeros(width)) + bias[rows].astype(np.float64)
+        found[BIASES] = found.get(BIASES, 0.0) + np.broadcast_to(
+            bias.astype(np.float64), found["token"].shape
+        )
     if BIASES in found:
         found[BIASES] = found.pop(BIASES)  # the last one
-    return found
+    n_heads = trace.config.model.n_heads
+    return {name: one.reshape(len(one), n_heads, -1).swapaxes(0, 1) for name, one in found.items()}

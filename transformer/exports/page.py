@@ -30,8 +30,9 @@ _PLAYER = _HERE.parent / "player" / "browser"
 ROOM = 7_400_000
 """Most bytes of maps in a page, before compression. A run of 300 steps has fewer; a longer one is shown with
 fewer steps."""
-PASSES, ROOM_OF_PASSES = 12, 1_250_000
-"""Most steps whose whole forward pass a page holds, and most characters that these take."""
+PASSES, ROOM_OF_PASSES, ROOM_OF_PARTS = 12, 1_250_000, 1_250_000
+"""Most steps whose whole forward pass a page holds, most characters that these take, and the parts of their
+scores."""
 INTEGERS = 50_000
 """The ids of tokens are below it: integers from 0 to it stay as they are."""
 
@@ -54,8 +55,8 @@ def html_page(view: RunView, *, word: str, site: str, head: int) -> str:
     words = [tracked.text for tracked in view.frame.asked]
     is_mean = word in view.frames.words and word not in words
     asked = words[0] if is_mean else word  # no single forward pass has the mean map
-    passed = passes(view, asked)
-    pictures = {"word": asked, "steps": sorted(passed)} if passed else None
+    passed, parts = passes(view, asked)
+    pictures = {"word": asked, "steps": sorted(passed), "parts": sorted(parts)} if passed else None
     data = {
         "runs": [{"index": Index(shown.config).whole(shown), "pictures": pictures}],
         "first": {
@@ -69,6 +70,7 @@ def html_page(view: RunView, *, word: str, site: str, head: int) -> str:
     task = view.config.train.task
     title = view.own.name if view.own else f"{examples_of(task)}, {task}, {view.seeded}"
     packs = _chunks(shown) | {f"pass-{step}": made for step, made in passed.items()}
+    packs |= {f"parts-{step}": made for step, made in parts.items()}
     return _page(data, packs, title, f"{_facts(view)} · {share_of(view, shown.frames)}", view.reason)
 
 
@@ -148,13 +150,15 @@ def fitting(view: RunView, parts: int = 1, moments: Set[int] = frozenset()) -> R
     return replace(view, id="", frames=whole)  # no id: anyone with the id can watch the run
 
 
-def passes(view: RunView, word: str) -> dict[int, str]:
+def passes(view: RunView, word: str) -> tuple[dict[int, str], dict[int, str]]:
     """The forward passes of a word at some steps: the last, the first, near moments, and evenly spaced ones.
 
     Returns:
-        By step the packed result of `rounded`; empty if there is no room, or the word cannot be asked.
+        By step the packed result of `rounded`; empty if there is no room, or the word cannot be asked. And by
+        step the packed parts of its scores, where there is room.
     """
     from transformer.anatomy import boxes  # imports torch
+    from transformer.anatomy.parts import packed_parts
     from transformer.anatomy.trace import trace
 
     known = {one.step: one for one in view.snapshots}
@@ -162,18 +166,24 @@ def passes(view: RunView, word: str) -> dict[int, str]:
     near = [moment.step for moment in view.moments] + [view.step * i // PASSES for i in range(PASSES)]
     wanted = dict.fromkeys([*steps[-1:], *steps[:1], *(nearest_step(steps, step) for step in near)])
     found: dict[int, str] = {}
-    size = 0
+    parts: dict[int, str] = {}
+    size = size_of_parts = 0
     for step in (step for step in wanted if step is not None):
         try:
-            passed = boxes.packed(trace(view.config, known[step], word), step, word=word, **LOOK)
+            traced = trace(view.config, known[step], word)
         except InputError:  # weights thinned meanwhile, or a word that cannot be asked
             continue
-        made = packed(rounded(passed))
+        made = packed(rounded(boxes.packed(traced, step, word=word, **LOOK)))
         size += len(made)
         if len(found) == PASSES or size > ROOM_OF_PASSES:
             break
         found[step] = made
-    return found
+        if size_of_parts <= ROOM_OF_PARTS:
+            made = packed(packed_parts(traced, traced.attentions))
+            size_of_parts += len(made)
+            if size_of_parts <= ROOM_OF_PARTS:
+                parts[step] = made
+    return found, parts
 
 
 def rounded(passed: bytes) -> bytes:

@@ -7,9 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from pages.inside.score_table import said_of, score_table
 from tests.pages.visitor import formulas
-from transformer.anatomy.parts import ScoreParts
 
 CELL = {"box": "decoder.0.cross", "head": 1, "row": 2, "column": 4, "table": "weights"}
 LINK = "decoder.0.cross~1~2~4~weights"
@@ -128,33 +126,3 @@ def test_a_click_on_a_map_on_watch_opens_its_cell_on_look_inside(inside):
     watch = inside.go("train")
     at = {"at": {"kind": "cross"}, "head": ["decoder.0.cross", 1], "point": [2, 4]}
     assert formulas(watch.send("player", "cell", at).go("anatomy"))[1].startswith("w_{3,5} = ")
-
-
-def test_a_kept_score_or_weight_has_a_table_of_its_parts_that_adds_up(inside):
-    keep(inside.go_to_step(25))
-    (table,) = [
-        one.proto.body for one in inside.at.get("html") if "<table class='hl-parts'>" in one.proto.body
-    ]
-    printed = [float(text) for text in re.findall(r">([+-]\d+\.\d+)</td>", table)]
-    (said,) = {text for text in inside.texts if text.startswith("The score before the softmax is")}
-    score = float(re.search(r"is ([+-]\d+\.\d+)", said)[1])
-    assert sum(printed) == pytest.approx(score, abs=1e-9)
-    keep(inside, table="scale")
-    assert result(inside) == pytest.approx(score, abs=0.02)
-    assert re.findall("<th scope='col'>(.*?)</th>", table) == [
-        "token", "position", "encoder layer 1, attention", "encoder layer 1, feed-forward", "biases",
-    ]  # fmt: skip
-    for other in ("query", "mixed"):
-        keep(inside, table=other)
-        assert not inside.says("The score before the softmax is")
-
-
-def test_the_sentence_names_the_two_products_that_make_most_of_a_score():
-    values = np.array([[0.5, -0.3], [1.0, 0.2]])
-    parts = ScoreParts(("token", "<b>"), ("token", "position"), values, 1.4)
-    assert "is +1.40; most comes from <b> × token +1.00 and token × token +0.50." in said_of(parts)
-    table = score_table(parts)
-    assert "&lt;b&gt;" in table
-    assert table.count("<td style") == 4
-    below = ScoreParts(("token",), ("token", "position"), np.array([[0.5, -1.5]]), -1.0)
-    assert "is -1.00; most comes from token × position -1.50." in said_of(below)

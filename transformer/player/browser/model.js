@@ -3,6 +3,7 @@
 import { element } from "./element.js";
 import { drawLines } from "./lines.js";
 import { drawBatch, drawChanges, drawLegend, drawLens, drawLikely, drawRole } from "./numbers.js";
+import { drawParts, scoreBox } from "./parts.js";
 import { cellOf, endOf, isShare, label, paintCells, paintTable, said, together } from "./picture.js";
 
 const [NARROW, OPENED] = [610, 760]; // widths in px up to which a lane runs downwards: closed, and with an open box
@@ -22,9 +23,10 @@ const layerOf = (box) => box.name.split(".")[1];
 
 export class Model {
   // root: element to draw into; kept: called with {box, table, head, row, column} of a clicked cell, or null;
-  // asks: called when a new pass is needed, for another mode or arrangement; only: keys of the tables that an open
-  // attention shows; how: further parameters of every request for a pass
-  constructor(root, hooks, { only = null, how = {} } = {}) {
+  // asks: called when a new pass is needed, for another mode or arrangement; parts: returns a promise of the parts of
+  // the scores of a box; only: keys of the tables that an open attention shows; how: further parameters of every
+  // request for a pass; unfolded: whether the table of the parts of a score is open at first
+  constructor(root, hooks, { only = null, how = {}, unfolded = false } = {}) {
     Object.assign(this, { root, hooks, only, how, open: new Set(), heads: {}, folds: {}, pointed: null, kept: null });
     Object.assign(this, { mode: "forward", compare: "difference", row: null, parts: new Map() });
     this.lanes = element("div", { className: "lanes" });
@@ -32,13 +34,14 @@ export class Model {
     this.readout = element("p", { className: "st-key-model_readout" });
     this.batch = element("div", { className: "st-key-model_batch" });
     this.legend = element("small", { className: "st-key-model_legend" });
+    this.score = element("details", { className: "st-key-score_parts", hidden: true, open: unfolded }, element("summary"), element("div"));
     const modes = [["forward", "Forward pass"], ["step", "This step"]].map(([value, textContent]) => element("button", {
       type: "button", textContent, value, onclick: () => this.setMode(value),
       title: value === "step" ? "What the training step after the one that is shown changes" : "",
     }));
     this.modes = element("div", { className: "choices st-key-model_mode", role: "group", ariaLabel: "What is shown" }, ...modes);
     this.lanes.append(this.lines);
-    root.replaceChildren(element("div", { className: "bar" }, this.modes, this.readout), this.lanes, this.legend, this.batch);
+    root.replaceChildren(element("div", { className: "bar" }, this.modes, this.readout), this.lanes, this.legend, this.score, this.batch);
     root.addEventListener("keydown", (event) => this.key(event));
     this.lanes.addEventListener("pointermove", (event) => this.point(this.cellAt(event)));
     this.lanes.addEventListener("pointerleave", () => this.point(null));
@@ -345,9 +348,24 @@ export class Model {
     }
     this.paintMaps();
     this.light();
+    this.drawScore();
     drawLegend(this.legend, pass, this.parts);
     this.batch.hidden = this.mode !== "step";
     if (this.mode === "step") drawBatch(this.batch, this.change, this.compare, (value) => { this.compare = value; this.paint(); });
+  }
+
+  // Load the parts of the kept score, once for each pass and box.
+  async loadParts(pass) {
+    const box = this.only ? null : scoreBox(pass, this.kept);
+    if (box) box.parts = await (box.asked ??= this.hooks.parts(pass, box.name).catch(({ message }) => ({ refused: message })));
+  }
+
+  // Draw where the kept score comes from, as soon as its parts are there.
+  drawScore() {
+    const { pass, kept } = this;
+    const box = this.only ? null : scoreBox(pass, kept);
+    drawParts(this.score, pass, box, kept);
+    if (box && !box.parts) this.loadParts(pass).then(() => pass === this.pass && this.drawScore());
   }
 
   // Draw what changes with every recorded step: the maps of weights, and the sentences about them.

@@ -52,7 +52,7 @@ export class Player {
   build({ picture, titled = true }) {
     if (picture) {
       this.model = new Model(this.find(".st-key-model_picture"), {
-        kept: (cell) => this.kept?.(cell), asks: () => this.draw(true),
+        kept: (cell) => this.kept?.(cell), asks: () => this.draw(true), parts: (...of) => this.source.parts(...of),
       }, picture);
       this.model.modes.hidden = !this.source.change;
     }
@@ -450,6 +450,7 @@ export class Player {
     try {
       const how = { ...model.how };
       const pass = await source.picture(this.at.word, asks ? this.before(step) : step, how);
+      await model.loadParts(pass);
       if (this.closed || pass.word !== this.at.word || (this.chosen && !this.playing)) return;
       model.asked = JSON.stringify([how, model.mode]);
       const newest = this.at.step === null && this.newest?.chunk.word === pass.word ? this.newest : null;

@@ -1,6 +1,7 @@
 // Sources of chunks: a server, with news over a socket, or the page itself.
 
 import { Maps, decoded, nearest, upTo } from "./chunks.js";
+import { unpackedParts } from "./parts.js";
 import { rounded, unpacked, unpackedChange } from "./picture.js";
 
 const AGAIN = 1000; // ms until a failed request is repeated
@@ -66,7 +67,8 @@ class Source {
 
 // The recording inside an exported page.
 export class Embedded extends Source {
-  // load: returns a promise of the bytes of this name; pictures: {word, steps} of the forward passes
+  // load: returns a promise of the bytes of this name; pictures: {word, steps} of the forward passes, and the steps
+  // whose `parts` of scores there are
   constructor(index, load, pictures) {
     super();
     Object.assign(this, { index, load, pictures, passes: {} });
@@ -82,6 +84,13 @@ export class Embedded extends Source {
     if (word !== only) throw new Error(`This page holds the numbers of “${only}” alone; choose that word.`);
     const at = steps[nearest(steps, step)];
     return (this.passes[at] ??= this.load(`pass-${at}`).then((bytes) => unpacked(bytes, rounded)));
+  }
+
+  // The parts of the scores of a box of a pass.
+  async parts(pass, box) {
+    if (!this.pictures.parts.includes(pass.step)) throw new Error("This page has no room for its parts at this step; Look inside in the app shows them.");
+    pass.parts ??= this.load(`parts-${pass.step}`).then((bytes) => unpackedParts(bytes, pass));
+    return (await pass.parts)[box];
   }
 
   say() {}
@@ -167,6 +176,12 @@ export class Live extends Source {
   // A forward pass of a word through the model at the nearest snapshot. how: changes of the arrangement.
   async picture(word, step, how) {
     return unpacked(await this.asked(`picture/${step}`, { word, ...how }));
+  }
+
+  // The parts of the scores of a box of a pass.
+  async parts(pass, box) {
+    const how = { word: pass.word, site: box, ...pass.arranged };
+    return unpackedParts(await this.asked(`parts/${pass.step}`, how), pass)[box];
   }
 
   // The changes by the training step after the step of a pass.
