@@ -20,6 +20,7 @@ from transformer.errors import InputError
 from transformer.recording.view import ENDED, IDLE, PAUSED
 from transformer.runs.registry import REGISTRY
 from transformer.runs.watched import Watched
+from transformer.tasks.about import ABOUT
 
 CHANGES = (
     *("causal_mask", "padding_mask", "n_heads", "n_encoder_layers", "n_decoder_layers", "norm_placement"),
@@ -127,6 +128,7 @@ def other_seeds(run: Watched) -> None:
         key="seeds_menu",
         width="stretch",
     ):
+        st.caption(f"The run on the screen, {ABOUT[run.config.train.task].name}, and others like it.")
         n = st.number_input(
             "Runs in all",
             value=USUAL_SEEDS,

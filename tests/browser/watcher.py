@@ -155,11 +155,11 @@ class Watcher:
         def texts(selector: str) -> list[str]:
             return [text.replace("−", "-") for text in host.locator(selector).all_text_contents()]
 
-        names = [(row, column) for row in texts("[scope=row]") for column in texts("[scope=col]")]
+        names = [(row, column) for row in texts("[scope=row]")[:-1] for column in texts("[scope=col]")[:-1]]
         (said,) = texts("summary")
         score = re.search(r"before the softmax is ([+-]\d+\.\d\d)[;.]", said)
         assert score, said
-        return float(score[1]), dict(zip(names, map(float, texts("td:not(:empty)")), strict=True))
+        return float(score[1]), dict(zip(names, map(float, texts("td:not(:empty):not(.sum)")), strict=True))
 
     def number(self, key: str, name: str) -> int:
         """Return an attribute of the picture's host element: step or draws."""

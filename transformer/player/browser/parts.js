@@ -29,12 +29,13 @@ export function scoreBox(pass, cell) {
 // Values in units of the last printed digit, rounded so that they add up to `score`, rounded.
 export function printed(values, score) {
   const whole = values.map((value) => Math.floor(value * UNIT));
-  const missing = Math.round(score * UNIT) - whole.reduce((sum, value) => sum + value, 0);
+  const missing = Math.round(score * UNIT) - total(whole);
   const order = [...values.keys()].sort((a, b) => (values[b] * UNIT - whole[b]) - (values[a] * UNIT - whole[a]));
   for (let i = 0; i < Math.abs(missing); i += 1) whole[order.at(missing > 0 ? i % order.length : -1 - (i % order.length))] += Math.sign(missing);
   return whole;
 }
 
+const total = (units) => units.reduce((sum, one) => sum + one, 0);
 const text = (units) => `${units < 0 ? "−" : "+"}${(Math.abs(units) / UNIT).toFixed(2)}`;
 
 // Draw the sentence and the table of the score of a cell into a summary and its details, or nothing. box: from
@@ -64,6 +65,8 @@ export function drawParts(host, pass, box, cell) {
   const most = [...values.keys()].sort((a, b) => sign * (values[b] - values[a])).slice(0, NAMED).filter((i) => sign * values[i] > 0)
     .map((i) => `${rows[Math.floor(i / wide)][0]} × ${columns[i % wide][0]} ${text(units[i])}`);
   const [largest, ends] = [Math.max(...values.map(Math.abs)) || 1, pass.scales.scores];
+  const sums = { rows: rows.map((_, i) => total(units.slice(i * wide, (i + 1) * wide))), columns: columns.map((_, j) => total(units.filter((_one, i) => i % wide === j))) };
+  const sum = (one) => element("td", { className: "sum", textContent: text(one) });
   const cells = (from) => units.slice(from, from + wide).map((one, i) => {
     const found = element("td", { textContent: text(one) });
     const share = values[from + i] / largest;
@@ -73,6 +76,7 @@ export function drawParts(host, pass, box, cell) {
   summary.textContent = `${said}${most.length ? `; most comes from ${most.join(" and ")}` : ""}.`;
   details.replaceChildren("Rows: parts of the query’s stream; columns: parts of the key’s. All cells add up to the score.",
     element("div", { className: "hl-wide", tabIndex: 0, role: "group", ariaLabel: "Parts of the score" }, element("table", {},
-      element("tr", {}, element("td"), ...columns.map(([name]) => element("th", { scope: "col", textContent: name }))),
-      ...rows.map(([name], i) => element("tr", {}, element("th", { scope: "row", textContent: name }), ...cells(i * wide))))));
+      element("tr", {}, element("td"), ...columns.map(([name]) => element("th", { scope: "col", textContent: name })), element("th", { scope: "col", textContent: "sum" })),
+      ...rows.map(([name], i) => element("tr", {}, element("th", { scope: "row", textContent: name }), ...cells(i * wide), sum(sums.rows[i]))),
+      element("tr", {}, element("th", { scope: "row", textContent: "sum" }), ...sums.columns.map(sum), sum(total(units))))));
 }

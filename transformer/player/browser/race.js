@@ -50,6 +50,13 @@ export class Race extends Player {
     return this.source.clock === "moment";
   }
 
+  // Until all runs are loaded, say how many are.
+  hear(message) {
+    const { sides } = this.source, loaded = sides.filter(({ source, now }) => source.index && (now || !source.sends)).length;
+    if (loaded < sides.length) this.texts.status(`Loading: ${loaded} of ${sides.length} runs. One that waits has nothing to show yet.`);
+    return super.hear(message);
+  }
+
   get bySeconds() {
     return this.source.clock === "seconds";
   }

@@ -115,13 +115,13 @@ export class Live extends Source {
     await this.reload();
   }
 
+  // Ends when the connection is lost, so that Replay goes on with what is loaded.
   async load(name) {
-    return new Uint8Array(await (await this.get(`chunk/${name}`)).arrayBuffer());
+    return new Uint8Array(await (await this.get(`chunk/${name}`, this.requests.signal)).arrayBuffer());
   }
 
-  async answer(what) {
-    if (this.lost) throw new Error("There is no connection to the server.");
-    return fetch(`${this.address}/${what}`, { headers: { "x-headlight-ticket": this.ticket }, signal: this.requests.signal });
+  answer(what, signal) {
+    return fetch(`${this.address}/${what}`, { headers: { "x-headlight-ticket": this.ticket }, signal });
   }
 
   // Whether the server has been silent for too long.
@@ -132,7 +132,7 @@ export class Live extends Source {
   // A sentence on a connection that is lost or slow; empty if it is neither.
   get trouble() {
     if (this.lost) return lostFor(this.silent * TICK);
-    return this.late > LATE ? `LIVE is up to ${(this.late / 1000).toFixed(1)} s late: the connection or a computer is busy` : "";
+    return this.trains && this.late > LATE ? `LIVE is up to ${(this.late / 1000).toFixed(1)} s late: the connection or a computer is busy` : "";
   }
 
   // Ask the server for a sign. Ticks are counted, as a sleeping computer makes none.
@@ -140,7 +140,7 @@ export class Live extends Source {
     if (document.hidden || !this.opened) return;
     this.silent += 1;
     if (this.silent === LOST) {
-      this.requests.abort(); // else they would wait for as long as the system tries
+      this.requests.abort(); // else they would wait for as long as the system tries; a slow server still sends the index
       this.requests = new AbortController();
     }
     if (this.lost) this.changed({ trouble: this.trouble });
@@ -166,8 +166,8 @@ export class Live extends Source {
     return this.answer("index").then(({ status }) => status, () => 0);
   }
 
-  async get(what) {
-    const answer = await this.answer(what);
+  async get(what, signal) {
+    const answer = await this.answer(what, signal);
     if (answer.status === 403) this.refused();
     if (!answer.ok) throw new Error(`${what.split("/")[0]}: ${answer.status}`);
     return answer;
@@ -290,6 +290,7 @@ export class Live extends Source {
       at = end + 1;
     }
     const [now, news] = lines;
+    this.trains = now.state === "training";
     this.known = now.version;
     if (news && this.index && this.index.version === now.version - 1) this.renew(news, now.version);
     else if (now.version !== (this.index?.version ?? 0) && !this.loading) this.reload();
