@@ -56,9 +56,10 @@ def _mean_choice(run: Watched) -> None:
     st.session_state["mean_length"] = len(means[0].words[0]) if means else None
 
     def chosen() -> None:
-        if (length := st.session_state["mean_length"]) is not None:
+        length = st.session_state.get("mean_length")  # any value: a visitor can send it
+        if length in lengths:
             request("add_word", run.task.mean(length).text)
-        elif means:
+        elif length is None and means:
             request("drop_word", means[0].text)
 
     st.selectbox(

@@ -88,7 +88,7 @@ def test_two_own_models_race_without_training(own):
     visitor.press(f"show_{other}").press(f"show_{mine}")
     visitor.set("race_other", other).press("race_start").go("race")
     assert visitor.player["run"] == mine
-    assert visitor.player["race"]["run"] == other
+    assert visitor.player["race"]["runs"][0]["run"] == other
     assert visitor.player["race"]["names"] == ["left: Translator", "right: Reader"]
     assert {"run_start", "run_step", "add_beat"}.isdisjoint(visitor.keys)  # stories train models of the app
 

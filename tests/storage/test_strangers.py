@@ -199,7 +199,7 @@ def test_an_opened_run_counts_towards_the_limit_of_its_visitor(servers, paused):
     data = home.file_of(paused)
     for _ in range(Limits().per_visitor):
         bring(stage, data)
-    with pytest.raises(InputError, match="You have 4 of 4 unfinished runs"):
+    with pytest.raises(InputError, match="You have 12 of 12 unfinished runs"):
         bring(stage, data)
 
 

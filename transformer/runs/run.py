@@ -136,7 +136,9 @@ class Run:
             except Exception as error:
                 self._runner.fail(error)
             else:
-                self._weights = found.weights.chosen(found.weights.nbytes)
+                for one in found.weights.snapshots:
+                    body = found.weights.body(one.step)
+                    self._weights.append({one.step: body}, one.interventions, found.weights.tensors)
                 self._published.publish(
                     config=found.view.config,
                     device=found.view.device,
