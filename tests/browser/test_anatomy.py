@@ -9,8 +9,9 @@ from tests.browser.conftest import LONG, SMALL, start, trained
 from transformer.anatomy.parts import score_parts
 from transformer.anatomy.trace import trace
 from transformer.recipes import RECIPES
-from transformer.runs.run import Run
-from transformer.tasks import completed
+from transformer.runs.untrained import untrained_model
+from transformer.storage.own_data import OwnData
+from transformer.tasks import completed, task_of
 
 FRAMED = """(figure) => {
   const cells = figure.querySelector("canvas").getBoundingClientRect();
@@ -22,7 +23,6 @@ FRAMED = """(figure) => {
   });
 }"""
 """Row, column, height and width, in cells, of every visible frame on a table."""
-DEFAULT = RECIPES["default"].small
 WEIGHTS = "[data-box='decoder.1.cross'] figure[data-table=weights]"
 
 
@@ -144,7 +144,9 @@ def test_a_click_selects_a_cell_and_shows_its_formula_and_a_second_click_deselec
 
 
 def test_a_kept_score_has_a_table_of_its_parts_that_adds_up_and_follows_the_cell(inside):
-    passed = trace(completed(DEFAULT), Run(DEFAULT, words=("cat",)).view.snapshot_at(0), "cat")
+    config = RECIPES["default"].small
+    model = untrained_model(config, [task_of(config).question("cat")], OwnData()).result()
+    passed = trace(completed(config), model.view.snapshot_at(0), "cat")
     for name, site, row, column in (("cross", "decoder.1.cross", 2, 3), ("self", "decoder.0.self", 3, 1)):
         title(inside, site).click()
         figure = f"[data-box='{site}'] figure[data-table={'weights' if name == 'cross' else 'masked'}]"
