@@ -376,7 +376,7 @@ def test_a_kept_score_has_a_table_of_its_parts_at_every_step_with_numbers(shared
         named = " and ".join(f"{q} × {k} {table[q, k]:+.2f}" for q, k in most).replace(" -", " −")
         assert shared.text(".st-key-score_parts summary").endswith(f"; most comes from {named}.")
         largest = max(abs(value) for value in expected.values())
-        colors = shared.page.locator(".st-key-score_parts td:not(:empty)").evaluate_all(COLORS)
+        colors = shared.page.locator(".st-key-score_parts td:not(:empty, .sum)").evaluate_all(COLORS)
         for value, color in zip(expected.values(), colors, strict=True):
             if abs(value) > 0.1 * largest:
                 named = rgb(ABOVE_ZERO if value > 0 else BELOW_ZERO)
