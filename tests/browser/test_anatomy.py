@@ -149,6 +149,7 @@ def test_a_kept_score_has_a_table_of_its_parts_that_adds_up_and_follows_the_cell
     passed = trace(completed(config), model.view.snapshot_at(0), "cat")
     for name, site, row, column in (("cross", "decoder.1.cross", 2, 3), ("self", "decoder.0.self", 3, 1)):
         title(inside, site).click()
+        inside.page.wait_for_timeout(1000)  # until the open box has been sent
         figure = f"[data-box='{site}'] figure[data-table={'weights' if name == 'cross' else 'masked'}]"
         inside.page.mouse.click(*point(inside, row, column, figure))
         says = inside.page.locator(".st-key-score_parts summary")
