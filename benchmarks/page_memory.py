@@ -1,9 +1,9 @@
 """Memory of one page that stays open: at LIVE, in a race, and while a film plays in a loop.
 
-    python -m benchmarks.page_memory [--minutes N] [--json]
+    python -m benchmarks.page_memory [--seeds N] [--json]
 
-One headless Chromium of 1280 x 720 stays on Watch for N minutes while a run of the default settings, without
-a goal, trains at full pace; then for a quarter of these minutes on Race, beside one without the causal mask;
+One headless Chromium of 1280 x 720 stays on Watch for N minutes (`--seeds`) while a run of the default
+settings, without a goal, trains at full pace; then for a quarter of these minutes on Race, beside one without the causal mask;
 then for another quarter on Watch, while the film of the run is played again and again. Every 15 seconds,
 after a garbage collection, the heap of the page's JavaScript and the resident memory of Chromium's GPU
 process are measured. Of each of the three parts, the mean of the last quarter is compared with that of the
@@ -12,7 +12,6 @@ second quarter: the first one loads what the part needs.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
 import time
@@ -23,7 +22,7 @@ import psutil
 from playwright.sync_api import Page
 
 from benchmarks.tools.browser import SIZE, chromium
-from benchmarks.tools.measuring import end
+from benchmarks.tools.measuring import end, options
 from benchmarks.tools.server import Server
 
 EVERY = 15.0
@@ -62,11 +61,8 @@ def stayed(page: Page, name: str, seconds: float, does: Callable[[], None]) -> l
 
 def main() -> int:
     """Print a row for each measurement; exit status 1 if a limit is not met."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=60.0)
-    parser.add_argument("--json", action="store_true", help="end with one line of JSON")
-    arguments = parser.parse_args()
-    seconds = 60.0 * arguments.minutes
+    arguments = options(__doc__, seeds=60)
+    seconds = 60.0 * arguments.seeds
     with chromium() as browser, Server("app.py", HEADLIGHT_MINUTES="1000") as server:
         page = browser.new_page(viewport=SIZE)
         run = server.begin(steps=100_000, goal=None)
