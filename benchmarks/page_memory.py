@@ -3,11 +3,11 @@
     python -m benchmarks.page_memory [--seeds N] [--json]
 
 One headless Chromium of 1280 x 720 stays on Watch for N minutes (`--seeds`) while a run of the default
-settings, without a goal, trains at full pace; then for a quarter of these minutes on Race, beside one without the causal mask;
-then for another quarter on Watch, while the film of the run is played again and again. Every 15 seconds,
-after a garbage collection, the heap of the page's JavaScript and the resident memory of Chromium's GPU
-process are measured. Of each of the three parts, the mean of the last quarter is compared with that of the
-second quarter: the first one loads what the part needs.
+settings, without a goal, trains at full pace; then for a quarter of these minutes on Race, beside one
+without the causal mask; then for another quarter on Watch, while the film of the run is played again and
+again. Every 15 seconds, after a garbage collection, the heap of the page's JavaScript and the resident
+memory of Chromium's GPU process are measured. Of each of the three parts, the mean of the last quarter is
+compared with that of the second quarter: the first one loads what the part needs.
 """
 
 from __future__ import annotations

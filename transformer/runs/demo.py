@@ -7,6 +7,7 @@ records them again, after the default settings or the format of a run have chang
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import replace
 from functools import cache, cached_property
@@ -92,6 +93,9 @@ def record(config: RunConfig, path: Path, word: str = "") -> None:
 if __name__ == "__main__":
     from transformer.fitting import with_task
     from transformer.recipes import RECIPES
+    from transformer.recording import recorder
+
+    recorder.KNOWN_SECONDS = math.inf  # every step is recorded, on a busy machine too
 
     default = RECIPES["default"].small
     unmasked = default.with_changes(causal_mask=False, goal=None, steps=300)
