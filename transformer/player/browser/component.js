@@ -36,9 +36,11 @@ document.addEventListener("click", (event) => {
   }, SENT);
 }, true);
 
-// Without a connection a press is lost, or sent much later: it is refused. A player says so in its status line.
+// Without a connection Streamlit loses a press. So the last one waits, as the status line of the player says, and is
+// repeated once the connection is back.
 const SENDING = ".stButton, .stDownloadButton, .stButtonGroup, .stCheckbox, .stRadio, .stFileUploader, .stPageLink, .st-key-story_leave, a[href]:not([target=_blank])";
 const SHORTCUTS = ["s", "p"]; // of Start and Pause
+let waiting = null;
 for (const kind of ["click", "keydown"]) {
   window.addEventListener(kind, (event) => {
     const { target, key } = event;
@@ -47,8 +49,14 @@ for (const kind of ["click", "keydown"]) {
     if (!sends || !document.querySelector(".headlight-player[data-lost]")) return;
     event.preventDefault();
     event.stopImmediatePropagation();
+    if (kind === "click") waiting = target.closest("button, a, label");
   }, true);
 }
+window.addEventListener("headlight-connected", () => {
+  const drawn = waiting?.isConnected ? waiting : [...document.links].find((one) => waiting?.href && one.href === waiting.href);
+  waiting = null;
+  setTimeout(() => drawn?.click());
+});
 
 let shown = location.pathname;
 window.addEventListener("popstate", () => {

@@ -123,7 +123,8 @@ export default function mountedPlayer(view, base) {
     mounted.delete(root);
   });
   if (!state) mounted.set(root, (state = made(root, data, base)));
-  state.trigger = (...what) => leaving(state.since) || state.player.source.lost || setTriggerValue(...what);
+  // Without a connection nothing is asked of Python but a new ticket, which a restarted server needs.
+  state.trigger = (...what) => leaving(state.since) || (what[0] !== "refused" && state.player.source.lost) || setTriggerValue(...what);
   state.send = (...what) => leaving(state.since) || setStateValue(...what);
   const { player } = state;
   if (data.stays) stay();

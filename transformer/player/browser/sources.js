@@ -120,8 +120,10 @@ export class Live extends Source {
     return new Uint8Array(await (await this.get(`chunk/${name}`, this.requests.signal)).arrayBuffer());
   }
 
-  answer(what, signal) {
-    return fetch(`${this.address}/${what}`, { headers: { "x-headlight-ticket": this.ticket }, signal });
+  async answer(what, signal) {
+    const answer = await fetch(`${this.address}/${what}`, { headers: { "x-headlight-ticket": this.ticket }, signal });
+    this.hear(); // any answer: after a restart the server refuses the ticket, and can be reached
+    return answer;
   }
 
   // Whether the server has been silent for too long.

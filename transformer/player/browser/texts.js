@@ -38,7 +38,9 @@ export class Texts {
   // Note a sentence on the connection, empty if it is good, and whether it is lost.
   connection(trouble, lost) {
     this.trouble = trouble;
+    const was = this.root.hasAttribute("data-lost");
     this.root.toggleAttribute("data-lost", lost);
+    if (was && !lost) window.dispatchEvent(new Event("headlight-connected"));
     this.status(this.usual ?? "");
   }
 
