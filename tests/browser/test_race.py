@@ -12,10 +12,10 @@ WATCH = """() => {
   const host = (side) => document.querySelector(`.st-key-race_${side} .live-figure`);
   const about = (side) => host(side).querySelector(".map-about")?.textContent ?? "";
   const of = (side) => `${about(side)} step ${host(side).dataset.step}`;
-  const counter = () => document.querySelector(".headlight-player .counter b").textContent;
+  const counter = () => document.querySelector(".headlight-player .counter b").textContent.replaceAll(",", "");
   // A run that stopped a step before the other shows "ended at" instead.
   const clock = (text) => (text.includes("ended at") ? counter() : null)
-    ?? /[\\d.,]+ s(?=[ ,])/.exec(text)?.[0] ?? /step ([\\d,]+)/.exec(text)?.[1];
+    ?? /[\\d.,]+ s(?=[ ,])/.exec(text)?.[0] ?? /step ([\\d,]+)/.exec(text)?.[1].replaceAll(",", "");
   window.redraws = [];
   let before = "";
   const look = () => {
@@ -82,7 +82,7 @@ def test_both_panels_show_the_same_step_at_200_redraws_in_live_in_review_and_in_
     seen = [*live, *review, *film]
     assert len(seen) >= 200
     assert mixed(seen) == []
-    assert all(one["counter"] == one["left"] for one in seen)
+    assert [one for one in seen if one["counter"] != one["left"]] == []
     assert len({one["left"] for one in seen}) > 60
     assert any(float(one["most"]) != 0 for one in seen)
 
