@@ -145,26 +145,6 @@ def test_a_race_says_that_the_connection_is_lost_and_goes_on_afterwards(watch, p
     assert watch.page.url == before
 
 
-def test_an_upload_continues_after_a_lost_connection_and_is_opened_once(watch, proxy, tmp_path):
-    finish(watch, f"/?steps=6{SMALL}", 6)
-    watch.page.get_by_text("Take it away").click()
-    with watch.page.expect_download() as download:
-        watch.button("run_download").click()
-    download.value.save_as(tmp_path / "run.headlight")
-    own = watch.run
-    watch.open("/")
-    watch.page.get_by_text("Open a run").click()
-    proxy.rate = (tmp_path / "run.headlight").stat().st_size / 4
-    watch.page.locator(".st-key-run_open input[type=file]").set_input_files(tmp_path / "run.headlight")
-    lose(watch, proxy, "silent")
-    proxy.rate = float("inf")
-    regain(watch, proxy)
-    watch.until(lambda: watch.state == "finished" and watch.number("live_map", "step") == 6)
-    known = "Object.keys(JSON.parse(localStorage['headlight-runs']))"
-    watch.until(lambda: len(watch.page.evaluate(known)) == 2, what="the key of the opened run")
-    assert {own, watch.run} == {*watch.page.evaluate(known)}
-
-
 def test_what_is_live_is_said_to_be_late_on_a_slow_connection(watch, proxy):
     start(watch, LONG)
     proxy.delay = 0.8

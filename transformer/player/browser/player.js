@@ -143,7 +143,10 @@ export class Player {
 
   // Handle a message of the source. Returns a promise of the drawing, if the index is known.
   hear({ now, maps, trouble }) {
-    if (trouble !== undefined) return this.texts.connection(trouble, this.source.lost);
+    if (trouble !== undefined) {
+      this.texts.connection(trouble, this.source.lost);
+      return this.troubled?.();
+    }
     if (now) {
       if (this.at.follow && now.owner !== this.at.step && !this.control.busy) this.at.step = now.owner;
       this.now = now;

@@ -119,6 +119,7 @@ export class Story {
     const { player } = this;
     player.wanted = this.look().word;
     player.noticed = (now) => this.noticed(now);
+    player.troubled = () => this.write();
     player.cell = (point) => this.pressed(point);
     player.kept = (cell) => cell && this.does("box");
     player.first = () => this.drawn();
