@@ -12,10 +12,11 @@ WATCH = """() => {
   const host = (side) => document.querySelector(`.st-key-race_${side} .live-figure`);
   const about = (side) => host(side).querySelector(".map-about")?.textContent ?? "";
   const of = (side) => `${about(side)} step ${host(side).dataset.step}`;
-  const counter = () => document.querySelector(".headlight-player .counter b").textContent.replaceAll(",", "");
+  const plain = (text) => text?.replaceAll(",", "");
+  const counter = () => plain(document.querySelector(".headlight-player .counter b").textContent);
   // A run that stopped a step before the other shows "ended at" instead.
   const clock = (text) => (text.includes("ended at") ? counter() : null)
-    ?? /[\\d.,]+ s(?=[ ,])/.exec(text)?.[0] ?? /step ([\\d,]+)/.exec(text)?.[1].replaceAll(",", "");
+    ?? /[\\d.,]+ s(?=[ ,])/.exec(text)?.[0] ?? plain(/step ([\\d,]+)/.exec(text)?.[1]);
   window.redraws = [];
   let before = "";
   const look = () => {
