@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+MARKS = (0.5, 0.9, 0.99)
+"""Shares of held-out words answered exactly; the first step at which each is reached is noted."""
+
 N_LIVE = 200
 """Number of held-out examples in every evaluation; a mark is confirmed on all that are held out."""
 

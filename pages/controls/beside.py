@@ -55,13 +55,16 @@ def data_of(configs: Sequence[RunConfig], endings: Sequence[Ending] = ()) -> dic
     Args:
         endings: what each run has shown, for the sentence about more than two runs.
     """
-    examples = examples_of(configs[0].train.task)
+    first, *others = configs
+    examples = examples_of(first.train.task)
     if len(configs) > 2:
+        alike = all(one.with_changes(seed=first.seed) == first for one in others)
+        how = "that differ in their seeds alone" if alike else "beside each other"
+        what = f"<b>{len(configs)} runs {how}.</b>"
+        one_task = len({one.train.task for one in configs}) == 1
+        says = in_common(endings, task_of(first).aim) if endings and one_task else what
         asks = "Does a head turn in each, at about the same step, and is it the same head? Guess, then watch."
-        aim = task_of(configs[0]).aim
-        return _data(names_of(configs), in_common(endings, aim) if endings else "", examples) | {
-            "asks": f"<b>{len(configs)} runs that differ in their seeds alone.</b> {asks}"
-        }
+        return _data(names_of(configs), says, examples) | {"asks": f"{what} {asks}"}
     left, right = configs
     known = [race.look_for for race in RACES.values() if (race.left, race.right) == (left, right)]
     differs = html.escape(differs_in(left, right))

@@ -17,7 +17,8 @@ from pages.shared.session import CLOCKS, DRAFTS, RACE, request, session, take_re
 from pages.shared.wording import SETTING_NAMES, format_value
 from transformer.config import RunConfig
 from transformer.errors import InputError
-from transformer.recording.view import ENDED, IDLE, PAUSED
+from transformer.insight.seeds import LEAST_SEEDS, MOST_SEEDS
+from transformer.recording.view import IDLE, PAUSED
 from transformer.runs.registry import REGISTRY
 from transformer.runs.watched import Watched
 from transformer.tasks.about import ABOUT
@@ -28,22 +29,23 @@ CHANGES = (
     "seed",
 )
 """Settings in which a new run may differ."""
-SEEDS, USUAL_SEEDS = (2, 12), 8
-"""The fewest and the most runs that differ in their seeds alone, and how many there are by default."""
-MOST_RUNS = SEEDS[1]
-"""The most runs of one race: a visitor can name any number in a link."""
+USUAL_SEEDS = 8
+"""Number of runs that differ in their seeds alone, unless another is chosen."""
 
 
 def runs_of_race() -> tuple[Watched, ...]:
     """The runs that the link or this session names, or else the drafts of a prepared race."""
     named = selection.named_in_link("race")
-    asked = session.race if named is None else tuple(named.split(",")[: MOST_RUNS - 1])
+    asked = session.race if named is None else tuple(named.split(",")[: MOST_SEEDS - 1])
     others = [REGISTRY.get(id_) for id_ in asked]
     if None in others:
         session.lost_run, session.race = True, ()
     elif others and (first := selection.chosen_run()) is not None:
-        session.race = asked
-        return first, *filter(None, others)
+        runs = first, *filter(None, others)
+        if any(run.view.own for run in runs):
+            runs = runs[:2]  # what many runs have in common is known of ours alone
+        session.race = tuple(run.id for run in runs[1:])
+        return runs
     for name in ("run", "race"):
         st.query_params.pop(name, None)
     if session.prepared is None:
@@ -70,7 +72,7 @@ def start_race(runs: Sequence[Watched], steps: int | None = None) -> None:
         InputError: the visitor has as many unfinished runs as the limits allow.
     """
     first, *others = runs
-    own = [ownership.command(run) for run in runs if ownership.owns(run) and run.view.state not in ENDED]
+    own = [ownership.command(run) for run in runs if ownership.owns(run)]
     if len(own) > 1:
         REGISTRY.race(own)
     for run in own:
@@ -120,7 +122,7 @@ def race(first: Watched, against: str | Sequence[RunConfig]) -> None:
 
 def other_seeds(run: Watched) -> None:
     """Draw the menu that trains the settings of a run again with the seeds that follow its own."""
-    seed, (least, most) = run.config.seed, SEEDS
+    seed, (least, most) = run.config.seed, (LEAST_SEEDS, MOST_SEEDS)
     with st.popover(
         "Again with other seeds…",
         icon=":material/grid_view:",
@@ -147,7 +149,8 @@ def other_seeds(run: Watched) -> None:
             width="stretch",
             disabled=not allowed,
         ):
-            race(run, [run.config.with_changes(seed=one) for one in range(seed + 1, last + 1)])
+            with store_error():
+                race(run, [run.config.with_changes(seed=one) for one in range(seed + 1, last + 1)])
     if pressed:
         st.rerun()  # the problem is shown above
 

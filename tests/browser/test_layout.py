@@ -71,6 +71,10 @@ def test_eight_runs_that_differ_in_their_seeds_fit_a_page_and_are_followed_to_th
     assert watch.page.locator(".stMain").evaluate("(main) => main.scrollHeight - main.clientHeight") <= 0
     guest.open(watch.page.url.removeprefix(watch.app), picture="seeds_7")
     found += faults(guest, "seeds, a viewer")
+    guest.page.locator(".st-key-prepared_race").get_by_text("4 heads against 1", exact=True).click()
+    guest.drawn("race_difference")  # in the same place of the page
+    assert not guest.page.locator(".tiles").is_visible()
+    found += faults(guest, "two runs after seeds")
     watch.page.locator(".st-key-seeds_3 .map-name").click()
     watch.drawn("live_map")
     assert "seed 3" in watch.plot("live_map", "title()")

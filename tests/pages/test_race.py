@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pages.controls.beside import differs_in, names_of
+from pages.controls.beside import data_of, differs_in, names_of
 from pages.controls.racing import CHANGES
 from pages.settings.races import RACES
 from tests.pages.conftest import LONG
@@ -203,6 +203,21 @@ def test_more_seeds_than_the_server_allows_this_visitor_are_refused_together_and
     ended.set("seeds_number", 5).look().press("seeds_start")
     assert ended.says("4 more runs are too many: you have 0 of 3 unfinished runs")
     assert len(REGISTRY.listed()) == before
+
+
+def test_runs_that_differ_in_more_than_their_seeds_are_not_called_alike():
+    seeds = [DEFAULT.with_changes(seed=seed) for seed in (4, 7, 9)]
+    assert data_of(seeds)["asks"].startswith("<b>3 runs that differ in their seeds alone.</b>")
+    others = data_of([*seeds[:2], DEFAULT.with_changes(n_heads=1)])
+    assert others["asks"].startswith("<b>3 runs beside each other.</b>")
+    assert len({*others["names"]}) == 3
+
+
+def test_seeds_beyond_the_largest_one_are_refused_in_place(visit):
+    visitor = visit({"seed": 2**32 - 2})
+    visitor.set("seeds_number", 3).look().press("seeds_start")
+    assert visitor.says("Seed: 4,294,967,296 is outside 0 to 4,294,967,295")
+    assert visitor.at.session_state["page"] == "Watch"
 
 
 def test_a_run_of_many_that_is_pressed_opens_on_watch(ended):

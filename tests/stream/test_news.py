@@ -159,10 +159,16 @@ def is_sent_two(page, run):
     assert page.silent()
 
 
-def test_a_page_that_draws_nothing_is_sent_two_messages(opened, run):
+def undrawn(opened, run):
+    """Open a page that draws nothing, and has been sent two messages."""
     run.at(3)
     page = opened(run.id, word="cat")
     is_sent_two(page, run)
+    return page
+
+
+def test_a_page_that_draws_nothing_is_sent_two_messages(opened, run):
+    page = undrawn(opened, run)
     run.at(12)
     assert page.silent()
     page.say(drawn=1)
@@ -174,18 +180,14 @@ def test_a_page_that_draws_nothing_is_sent_two_messages(opened, run):
 
 
 def test_a_ping_is_answered_at_once_even_if_nothing_that_was_sent_is_drawn(opened, run):
-    run.at(3)
-    page = opened(run.id, word="cat")
-    is_sent_two(page, run)
+    page = undrawn(opened, run)
     page.say(ping=17, took=0)
     assert page.answered(17)
     assert page.silent()
 
 
 def test_a_page_whose_messages_are_long_on_the_way_is_sent_more_of_them(opened, run):
-    run.at(3)
-    page = opened(run.id, word="cat")
-    is_sent_two(page, run)
+    page = undrawn(opened, run)
     page.say(ping=17, took=400)
     assert page.answered(17)
     for step in (12, 13):

@@ -17,7 +17,7 @@ from transformer.commands.line import place, print_json, print_message
 from transformer.commands.settings import configuration, own_data
 from transformer.config import DEVICES, KINDS_OF, TASKS, TOKENIZERS, RunConfig
 from transformer.errors import LEFT_ALONE, InputError, explained
-from transformer.insight.seeds import in_common
+from transformer.insight.seeds import LEAST_SEEDS, MOST_SEEDS, in_common
 from transformer.recipes import RECIPES
 from transformer.recording.view import FAILED, FINISHED, PAUSED, STOPPED, RunView
 from transformer.runs.run import Run
@@ -26,8 +26,6 @@ from transformer.tasks import completed
 if TYPE_CHECKING:
     from transformer.training.distributed import Distributed
 
-MOST_SEEDS = 12
-"""Maximum number of runs of `--seeds`."""
 SEVERAL = """\
 Several processes, on one machine or on several, train one model together, each with its share of the rows
 of every batch, where PyTorch's launcher starts them: torchrun --nproc-per-node N -m transformer train ..."""
@@ -72,7 +70,8 @@ def add(commands: Any) -> None:
         "--seeds",
         type=int,
         metavar="N",
-        help=f"train N runs, 2 to {MOST_SEEDS}, with this seed and those after it, one after another",
+        help=f"train N runs, {LEAST_SEEDS} to {MOST_SEEDS}, with this seed and those after it, "
+        "one after another",
     )
     train.add_argument("--steps", type=int, help="planned steps; the schedule's decay ends with them")
     train.add_argument(
@@ -145,8 +144,8 @@ def _with_seeds(config: RunConfig, arguments: argparse.Namespace, counts: dict[s
 
     Returns 1 if one of them failed, was interrupted or missed the target. Raises InputError.
     """
-    if not 2 <= arguments.seeds <= MOST_SEEDS:
-        raise InputError(f"--seeds {arguments.seeds} is outside 2 to {MOST_SEEDS}.")
+    if not LEAST_SEEDS <= arguments.seeds <= MOST_SEEDS:
+        raise InputError(f"--seeds {arguments.seeds} is outside {LEAST_SEEDS} to {MOST_SEEDS}.")
     if arguments.out is not None or place() is not None:
         raise InputError("--seeds trains several runs in one process: leave out --out, and the launcher.")
     endings, code = [], 0

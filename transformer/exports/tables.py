@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from safetensors.numpy import save
 
 from transformer.config import RunConfig
+from transformer.evaluation import MARKS
 from transformer.player.pictures import listed
 from transformer.recording.frame import Array, Frame, RecordedWord
 from transformer.recording.view import RunView
@@ -25,16 +27,16 @@ DIGITS = 4
 def endings_csv(views: Sequence[RunView]) -> str:
     """A row for each of several runs: its seed and state, the head that turned first, the first steps with a
     half, nine tenths and 99% of the held-out examples right."""
-    rows = []
+    columns = ["seed", "state", "step", "turned", "site", "head", "run", *(f"right_{mark}" for mark in MARKS)]
+    file = io.StringIO()
+    rows = csv.writer(file, lineterminator="\n")
+    rows.writerow(columns)
     for view in views:
         step, site, head = view.turned_at or (None, None, None)
-        row = {"seed": view.config.seed, "state": view.state, "step": view.step, "turned": step, "site": site}
-        row |= {"head": None if head is None else head + 1, "run": view.id}
-        rows.append(
-            row | {f"right_{share}": view.first_step_at.get(share) for share in ("0.5", "0.9", "0.99")}
-        )
-    table: str = pd.DataFrame(rows).convert_dtypes().to_csv(index=False, lineterminator="\n")
-    return table
+        reached = (view.first_step_at.get(str(mark)) for mark in MARKS)
+        number = None if head is None else head + 1
+        rows.writerow([view.config.seed, view.state, view.step, step, site, number, view.id, *reached])
+    return file.getvalue()
 
 
 def curves_csv(view: RunView) -> str:

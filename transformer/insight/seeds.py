@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from transformer.insight.names import AIMS, head_name, site_name
 
+LEAST_SEEDS, MOST_SEEDS = 2, 12
+"""The fewest and the most runs that are compared."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Ending:

@@ -15,6 +15,7 @@ import numpy as np
 
 from transformer.axes import reading_sites, sites_of
 from transformer.config import RunConfig
+from transformer.evaluation import MARKS
 from transformer.figures import colors
 from transformer.figures.picture import Picture
 from transformer.insight.names import AIMS, examples_of, short_head_name, without_prefix
@@ -39,8 +40,6 @@ LOOKS = {
     "sequence": "{question} and answer look at each other",
 }
 """What looks at what in a kind of attention."""
-REACHED = ("0.5", "0.9", "0.99")
-"""Shares of held-out examples whose first steps are shown."""
 CURVES_SECONDS = 1.0
 """Minimum time between two versions of the index, and so of its curves, if only steps were added."""
 READING = {
@@ -216,7 +215,7 @@ class Index:
                 for one in view.moments
             ],
             "turned": list(view.turned_at or ()),
-            "reached": [view.first_step_at.get(share) for share in REACHED],
+            "reached": [view.first_step_at.get(str(mark)) for mark in MARKS],
             "best": _best(view),
             "curves": drawn(run_curves(view)),
             "mass": drawn(head_picture(view, frames[-1].aim)) | {"said": _of_heads(view)},

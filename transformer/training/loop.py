@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from transformer.config import RunConfig
-from transformer.evaluation import Evaluation
+from transformer.evaluation import MARKS, Evaluation
 from transformer.tasks import Batch
 from transformer.training.evaluation import evaluate, sum_of_losses
 from transformer.training.state import TrainState
@@ -23,8 +23,6 @@ from transformer.training.state import TrainState
 if TYPE_CHECKING:  # imports torch.distributed
     from transformer.training.distributed import Distributed
 
-MARKS = (0.5, 0.9, 0.99)
-"""Shares of held-out words answered exactly; the first step at which each is reached is noted."""
 READ_EVERY = 10
 """On a device other than the CPU, numbers are read after this many steps: reading waits for the device."""
 

@@ -42,6 +42,7 @@ export class Race extends Player {
 
   // Create the views of the maps.
   buildMaps() {
+    delete this.root.dataset.many; // of the runs that this place of the page showed before
     this.maps = SIDES.map((side) => this.viewOf(`race_${side}`, {}));
     this.difference = this.viewOf("race_difference", {});
   }

@@ -85,8 +85,7 @@ export class Runs {
       });
     });
     const index = {
-      words: common.length ? common : first.words, kinds: first.kinds, heads: first.heads, looks: first.looks, token: first.token, means: first.means,
-      steps: line.map(({ at }) => at), moments: moments.sort((a, b) => a.step - b.step),
+      ...first, words: common.length ? common : first.words, steps: line.map(({ at }) => at), moments: moments.sort((a, b) => a.step - b.step),
     };
     this.kept = { known, index, line };
     return index;

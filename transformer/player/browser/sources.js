@@ -133,7 +133,7 @@ export class Live extends Source {
 
   // A sentence on a connection that is lost or slow; empty if it is neither.
   get trouble() {
-    if (this.lost) return lostFor(this.silent * TICK);
+    if (this.lost) return `No connection for ${Math.round((this.silent * TICK) / 1000)} s. What is loaded can be replayed; training goes on on the server, and buttons wait.`;
     return this.trains && this.late > LATE ? `LIVE is up to ${(this.late / 1000).toFixed(1)} s late: the connection or a computer is busy` : "";
   }
 
@@ -337,11 +337,6 @@ export class Live extends Source {
     document.removeEventListener("visibilitychange", this.onHidden);
     this.socket?.close();
   }
-}
-
-// What works without a connection.
-export function lostFor(ms) {
-  return `No connection for ${Math.round(ms / 1000)} s. What is loaded can be replayed; training goes on on the server, and buttons wait.`;
 }
 
 // Return a figure with its lines extended.
