@@ -38,7 +38,7 @@ def all_runs_button(n: int) -> None:
     """Draw the button that opens the dialog of all n runs, and the undo of the last removal."""
     if n:
         st.button(
-            f"All {n:,} runs…",
+            f"All {n:,} runs…" if n > 1 else "All runs…",
             key="all_runs_open",
             icon=":material/list:",
             width="stretch",

@@ -9,6 +9,7 @@
   const GONE = "No connection to the server. Training goes on there; buttons and uploads work once it is back.";
   const STYLE = `#headlight-connection { position: fixed; z-index: 999993; inset: 4.5rem 1rem auto; max-width: 44rem; margin: auto; padding: 1rem;
     border: 1px solid; border-radius: .4rem; font: 1rem/1.5 sans-serif; color-scheme: light dark; color: light-dark(#1c1830, #f2effa); background: light-dark(#fff, #12101c); }
+    #headlight-connection ul { margin: .5rem 0 0; padding-left: 1.4rem; }
     #headlight-connection.gone { inset: 2px 3.5rem auto var(--hl-notices, 1rem); margin: 0; padding: 4px 8px; font-size: .8rem; color: light-dark(#b8324a, #f08a98); }
     @media (max-width: 1150px) { #headlight-connection.gone { inset: auto 8px 8px; } }`;
   const says = Object.assign(document.createElement("div"), { id: "headlight-connection", role: "status", hidden: true });
