@@ -40,6 +40,7 @@ document.addEventListener("click", (event) => {
 // repeated once the connection is back.
 const SENDING = ".stButton, .stDownloadButton, .stButtonGroup, .stCheckbox, .stRadio, .stFileUploader, .stPageLink, .st-key-story_leave, a[href]:not([target=_blank])";
 const SHORTCUTS = ["s", "p"]; // of Start and Pause
+const SETTLED = 500; // ms after which a connection that the server has closed meanwhile is known to be closed
 let waiting = null;
 for (const kind of ["click", "keydown"]) {
   window.addEventListener(kind, (event) => {
@@ -52,11 +53,20 @@ for (const kind of ["click", "keydown"]) {
     if (kind === "click") waiting = target.closest("button, a, label");
   }, true);
 }
-window.addEventListener("headlight-connected", () => {
-  const drawn = waiting?.isConnected ? waiting : [...document.links].find((one) => waiting?.href && one.href === waiting.href);
+window.addEventListener("headlight-connected", () => setTimeout(repeat, SETTLED));
+
+// Repeat the press that waits, once Streamlit, whose connection is another one, can send it.
+function repeat() {
+  const { testConnectionState, testScriptState } = document.querySelector("[data-testid=stApp]")?.dataset ?? {};
+  if (!waiting || document.querySelector(".headlight-player[data-lost]")) return;
+  if (testConnectionState !== "CONNECTED" || testScriptState === "running") {
+    setTimeout(repeat, SOON);
+    return;
+  }
+  const drawn = waiting.isConnected ? waiting : [...document.links].find((one) => waiting.href && one.href === waiting.href);
   waiting = null;
-  setTimeout(() => drawn?.click());
-});
+  drawn?.click();
+}
 
 let shown = location.pathname;
 window.addEventListener("popstate", () => {
