@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -54,6 +57,21 @@ def test_unwatched_frames_are_developed_in_batches_and_watched_frames_once_they_
     one.recording.develop()
     assert_complete(published.view)
     assert whole_again.frames.steps[-1] == published.view.step - 1  # an older view is unchanged
+
+
+@pytest.mark.parametrize(("runs", "developed"), [(1, [1, 2, 3, 4, 5, 6, 7]), (3, [1, 1, 1, 4, 4, 4, 7])])
+def test_runs_that_take_turns_are_each_shown_less_often(tiny, training, monkeypatch, runs, developed):
+    one, published = training(tiny(steps=90, evaluate_every=90, goal=None))
+    monkeypatch.setattr(module, "WATCHED_SECONDS", 1.0)
+    newest = []
+    for second in range(10**9, 10**9 + 7):
+        clock = SimpleNamespace(
+            perf_counter=lambda second=second: float(second), thread_time=time.thread_time
+        )
+        monkeypatch.setattr(module, "time", clock)
+        one.step(alone=False, watched=True, runs=runs)
+        newest.append(published.view.frames.steps[-1])
+    assert newest == developed
 
 
 def test_the_first_frame_is_published_together_with_its_weights(tiny, training, monkeypatch):

@@ -108,12 +108,13 @@ class RecordedTraining:
         """Let torch compute with the CPU threads of this run; the other runs of a race may have others."""
         torch.set_num_threads(self._threads)
 
-    def step(self, *, alone: bool, watched: bool) -> None:
+    def step(self, *, alone: bool, watched: bool, runs: int = 1) -> None:
         """Take one training step.
 
         Args:
             alone: whether this is one of the single steps that a user asked for.
             watched: whether there are viewers.
+            runs: number of runs that take turns in this thread.
         """
         state = self.state
         if watched and (state.step + 1) % state.config.train.evaluate_every == 0:
@@ -127,7 +128,7 @@ class RecordedTraining:
         self.recording.scheduler.trained(computed)
         self._count(report, self._view.seconds + (took if took < ASLEEP_SECONDS else computed))
         ended = state.goal_reached or report.step == state.phase.last
-        self.recording.record(report, ended=ended, alone=alone, watched=watched)
+        self.recording.record(report, ended=ended, alone=alone, watched=watched, runs=runs)
         if ended:
             self.end(FINISHED, self._how_it_ended())
 

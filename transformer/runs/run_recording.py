@@ -78,7 +78,7 @@ class RunRecording:
 
     # Steps.
 
-    def record(self, report: Report, *, ended: bool, alone: bool, watched: bool) -> None:
+    def record(self, report: Report, *, ended: bool, alone: bool, watched: bool, runs: int) -> None:
         """Copy the weights of a step if it is to be recorded, and develop and measure what is due.
 
         The arguments are those of `RecordedTraining.step`, and whether the run ends with this step.
@@ -93,7 +93,8 @@ class RunRecording:
         measured = report.evaluation is not None or ended or alone or (slow and self._every_step)
         if measured or found or (self._every_step and step % self.scheduler.every == 0):
             self._recorder.buffer.copy(step)
-        late = watched and time.perf_counter() - self._shown_at >= WATCHED_SECONDS
+        # Each of many runs is shown less often, so that several of its steps are developed together.
+        late = watched and time.perf_counter() - self._shown_at >= runs * WATCHED_SECONDS
         n_pending = len(self._recorder.buffer.steps)
         if measured or late or self._recorder.buffer.full:
             new: list[Recorded] = [*self._developed()]

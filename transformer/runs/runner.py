@@ -196,13 +196,17 @@ class Runner:
         if self.owes_a_past:
             self._training.recording.develop_past()
 
-    def step(self) -> None:
-        """Take the next step of a run that trains."""
+    def step(self, runs: int = 1) -> None:
+        """Take the next step of a run that trains.
+
+        Args:
+            runs: number of runs that take turns in this thread.
+        """
         if (pace := self.view.pace) is not None:
             # Lost time is not made up: after a slow step a new interval begins.
             self._next_step_at = max(self._next_step_at + 1.0 / pace, time.perf_counter())
         self.training.use_threads()
-        self.training.step(alone=self._budget is not None, watched=self.lease.watched)
+        self.training.step(alone=self._budget is not None, watched=self.lease.watched, runs=runs)
         if self._budget is not None:
             self._budget -= 1
             if self._budget <= 0:

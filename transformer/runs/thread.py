@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 
 from transformer.recording.view import FAILED, QUEUED, TRAINING
 from transformer.runs.runner import Runner
@@ -83,7 +84,7 @@ class RunThread:
         behind = min(training, key=self._progress, default=None)
         wait = None if behind is None else behind.wait
         if behind is not None and wait == 0.0:
-            self._do(behind, behind.step)
+            self._do(behind, partial(behind.step, len(training)))
         elif self._runners and not any(runner.owes_a_past for runner in self._runners):
             self._awake.wait(wait)
 
