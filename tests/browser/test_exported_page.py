@@ -165,9 +165,9 @@ def shared(stays: Reader) -> Iterator[Reader]:
 def test_the_page_of_the_shipped_recording_holds_all_of_it_in_one_small_file(shipped, offline, tmp_path):
     content = html_page(shipped, word="playground", site=SITE, head=1)
     assert len(content.encode()) < 6_300_000
-    offline.open_run(content, tmp_path / "run.html", 200)
+    offline.open_run(content, tmp_path / "run.html", 225)
     slider = offline.page.locator(".time-slider")
-    assert int(slider.get_attribute("data-frames")) == len(shipped.frames.steps) == 201
+    assert int(slider.get_attribute("data-frames")) == len(shipped.frames.steps) == 226
     words = offline.page.locator(".st-key-word button").evaluate_all("all => all.map(b => b.dataset.value)")
     assert words == list(shipped.frames.words)
     assert len(words) == 5

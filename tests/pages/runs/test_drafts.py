@@ -18,10 +18,10 @@ def first_visit(visit, monkeypatch):
 
 def test_the_first_page_shows_the_recording_and_labels_it_as_such(first_visit):
     visitor = first_visit()
-    assert visitor.progress == "recorded at 200 of 300"
+    assert visitor.progress == "recorded at 225 of 300"
     assert visitor.headline.startswith("A recording. Press Start to train this model now.")
     assert visitor.player["run"] == demo_run().id
-    assert (visitor.news["state"], visitor.news["newest"]) == ("recorded", 200)
+    assert (visitor.news["state"], visitor.news["newest"]) == ("recorded", 225)
     assert "run" not in visitor.link
     assert visitor.enabled("run_start")
 
@@ -61,10 +61,10 @@ def test_a_recorded_word_brings_the_recording_back_and_its_model_answers_any_wor
     assert visitor.headline.startswith("Untrained. “lantern” is shown for your own model")
     visitor.go("explore")
     assert visitor.value("explore_text") == "lantern"
-    assert "· step 200 ·" in visitor.drawn("explore_map_figure").changing["title.text"]
+    assert "· step 225 ·" in visitor.drawn("explore_map_figure").changing["title.text"]
     visitor.go("train")
     visitor.choose(word="banana")
-    assert visitor.progress == "recorded at 200 of 300"
+    assert visitor.progress == "recorded at 225 of 300"
     assert visitor.player["over"] is None
 
 
