@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LISTED = (ROOT / "docs/look.md").read_text(encoding="utf-8")
-SHEETS = [*(ROOT / "transformer/player/browser").glob("*.css"), *(ROOT / "pages").rglob("*.css")]
+SHEETS = [*(ROOT / "transformer/player/browser").rglob("*.css"), *(ROOT / "pages").rglob("*.css")]
 
 
 def test_every_colour_of_the_style_sheets_is_listed():

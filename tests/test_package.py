@@ -83,7 +83,7 @@ def test_the_installed_app_opens_a_run_from_any_folder(built, tmp_path):
     try:
         until_healthy(server, f"http://127.0.0.1:{port}")
         assert re.fullmatch(rf"The run: http://localhost:{port}/\?run=[\w-]+\n", server.stdout.readline())
-        module = next(name for name in files() if name.endswith("/player.js"))
+        module = next(name for name in files() if name.endswith("/player/player.js"))
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/files/{module}") as answer:
             assert answer.read() == files()[module].read_bytes()
     finally:

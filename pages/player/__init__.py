@@ -20,8 +20,8 @@ from transformer.runs.watched import Watched
 KEY = "player"
 COMPONENT = st.components.v2.component(
     "headlight_player",
-    html=(PLAYER / "player.html").read_text(encoding="utf-8"),
-    css=styles("player", "model"),
+    html=(PLAYER / "player" / "player.html").read_text(encoding="utf-8"),
+    css=styles("player/player", "model/model"),
     js=loading("mounted"),
     isolate_styles=False,  # plotly.js puts its styles into the document's head
 )

@@ -20,7 +20,7 @@ _CSS = f"""<style>
   --hl-paper: {_of_theme("backgroundColor")}; --hl-accent: {_of_theme("primaryColor")};
   --hl-highlight: {colors.HIGHLIGHT}; --hl-padding: {colors.PADDING};
 }}
-{styles("look")}
+{styles("shared/look")}
 {Path(__file__).with_name("style.css").read_text(encoding="utf-8")}
 </style>"""
 

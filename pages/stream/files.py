@@ -26,7 +26,9 @@ def _folder_of(package: str) -> Path:
 
 _PAGES = Path(__file__).parents[1]
 PLAYER = _folder_of("transformer") / "player" / "browser"
-_SCRIPTS = {path.name: path for path in (*PLAYER.glob("*.js"), *(_PAGES / "runs").glob("*/*.js"))}
+_SCRIPTS = {path.relative_to(PLAYER).as_posix(): path for path in PLAYER.rglob("*.js")} | {
+    path.name: path for path in (_PAGES / "runs").glob("*/*.js")
+}
 _LOADER = Path(__file__).with_name("loader.js")
 _TITLE = b"<title>Streamlit</title>"
 _SCRIPT = b"<script>" + Path(__file__).with_name("connection.js").read_bytes() + b"</script>"
@@ -41,8 +43,8 @@ name never changes."""
 
 @cache
 def files() -> dict[str, Path]:
-    """The files, by their names in the address; no others are served. Modules import each other by name, as
-    all have the same folder in their addresses."""
+    """The files, by their names in the address; no others are served. The player's modules are in the same
+    folders there as on disk, so that they can import each other."""
     content = hashlib.sha256(b"".join(path.read_bytes() for path in _SCRIPTS.values())).hexdigest()[:10]
     return {f"{content}/{name}": path for name, path in _SCRIPTS.items()} | {
         plotly(): _folder_of("plotly") / "package_data" / "plotly.min.js"
@@ -66,7 +68,7 @@ def loading(script: str) -> str:
 
 
 def styles(*names: str) -> str:
-    """Style sheets of the player, one after the other."""
+    """Style sheets of the player, such as "model/model", one after the other."""
     return "".join((PLAYER / f"{name}.css").read_text(encoding="utf-8") for name in names)
 
 

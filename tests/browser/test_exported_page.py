@@ -397,7 +397,8 @@ def test_a_kept_score_has_a_table_of_its_parts_at_every_step_with_numbers(shared
 )
 def test_parts_are_rounded_so_that_they_add_up_to_the_rounded_score(shared, values, score, expected):
     rounding = (
-        "([values, score]) => import('headlight/parts.js').then(({ printed }) => printed(values, score))"
+        "([values, score]) => import('headlight/model/parts.js')"
+        ".then(({ printed }) => printed(values, score))"
     )
     assert shared.page.evaluate(rounding, [values, score]) == expected
 

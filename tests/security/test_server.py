@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import tomllib
+from urllib.parse import urljoin
 
 import pytest
 from streamlit.proto.BackMsg_pb2 import BackMsg
@@ -268,7 +269,7 @@ def test_every_script_that_a_page_or_another_script_refers_to_is_served(app):
 
     assert run_in_thread(open_()) == []
     for script in ("mounted", "figure", "keyring"):
-        (name,) = re.findall(rf"\w+/{script}\.js", loading(script))
+        (name,) = re.findall(rf"\w+/(?:player/)?{script}\.js", loading(script))
         waiting, read = [name], {}
         while waiting:
             name = waiting.pop()
@@ -276,9 +277,8 @@ def test_every_script_that_a_page_or_another_script_refers_to_is_served(app):
             assert (status, body) == (200, files()[name].read_bytes()), name
             assert headers["cache-control"] == "public, max-age=31536000, immutable"
             read[name] = body
-            folder = name.rpartition("/")[0]
-            beside = re.findall(r'from "\./([a-z]+\.js)"', body.decode())
-            waiting += [f"{folder}/{one}" for one in beside if f"{folder}/{one}" not in read]
+            beside = [urljoin(name, one) for one in re.findall(r'from "(\.[./a-z]+\.js)"', body.decode())]
+            waiting += [one for one in beside if one not in read]
         assert script != "mounted" or len(read) > 4
 
 

@@ -126,9 +126,10 @@ def _page(data: dict[str, Any], packs: dict[str, str], title: str, facts: str, r
             "facts": html.escape(facts),
             "reason": html.escape(reason),
             "style": "".join(
-                (_PLAYER / f"{name}.css").read_text(encoding="utf-8") for name in ("look", "player", "model")
+                (_PLAYER / f"{name}.css").read_text(encoding="utf-8")
+                for name in ("shared/look", "player/player", "model/model")
             ),
-            "player": (_PLAYER / "player.html").read_text(encoding="utf-8"),
+            "player": (_PLAYER / "player" / "player.html").read_text(encoding="utf-8"),
             "packs": "\n".join(
                 f'<script type="text/plain" id="{name}">{pack}</script>' for name, pack in packs.items()
             ),
@@ -214,10 +215,12 @@ def rounded(passed: bytes) -> bytes:
 def modules() -> dict[str, str]:
     """The source of each module that a page imports, by the name under which others import it there."""
     found: dict[str, str] = {}
-    for name in (wanted := ["seeds.js", "sources.js"]):  # grows
+    for name in (wanted := ["race/seeds.js", "player/sources.js"]):  # grows
         source = (_PLAYER / name).read_text(encoding="utf-8")
-        wanted += sorted({*re.findall(r'from "\./([a-z]+\.js)"', source)} - {*wanted})
-        found[f"headlight/{name}"] = re.sub(r'from "\./', 'from "headlight/', source)
+        source = re.sub(r'from "\./', f'from "headlight/{name.partition("/")[0]}/', source)
+        source = source.replace('from "../', 'from "headlight/')
+        wanted += sorted({*re.findall(r'from "headlight/([a-z/]+\.js)"', source)} - {*wanted})
+        found[f"headlight/{name}"] = source
     return found
 
 

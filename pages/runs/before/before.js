@@ -1,6 +1,6 @@
 // Send the query of the previous page's address, if it names a run.
 
-import { searchBefore } from "./component.js";
+import { searchBefore } from "./shared/component.js";
 
 export default function before({ setTriggerValue }) {
   const search = searchBefore();

@@ -1,6 +1,6 @@
 // The maps of one step as pictures for `MapView`: one large head, and all heads side by side.
 
-import { upTo } from "./chunks.js";
+import { upTo } from "../shared/chunks.js";
 import { counted } from "./control.js";
 import { FOOT_OF_PATCHES, patchTable, ratioOf, saysOfPatch, toldOf } from "./patches.js";
 

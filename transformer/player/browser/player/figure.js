@@ -1,8 +1,8 @@
 // One picture of a page, drawn from the data that Python sends.
 
-import { Cells } from "./cells.js";
-import { whenGone } from "./component.js";
-import { Drawing, failed } from "./drawing.js";
+import { Cells } from "../shared/cells.js";
+import { whenGone } from "../shared/component.js";
+import { Drawing, failed } from "../shared/drawing.js";
 
 const figures = new WeakMap(); // host -> its drawing
 

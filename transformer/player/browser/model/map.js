@@ -1,6 +1,6 @@
 // A small overview of the model: it marks the attention on the screen and links to the others.
 
-import { element } from "./element.js";
+import { element } from "../shared/element.js";
 
 // The lanes of a model: for each stack, the attentions by layer, self-attention first; null for own models.
 function lanes(kinds) {

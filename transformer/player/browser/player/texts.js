@@ -1,6 +1,6 @@
 // Numbers, sentences and choices around the pictures, of the same step as the maps.
 
-import { nearest } from "./chunks.js";
+import { nearest } from "../shared/chunks.js";
 import { counted } from "./control.js";
 
 export const GOES_ON = ["idle", "queued", "training", "paused"]; // states in which more steps may come

@@ -1,7 +1,7 @@
 // Content of the boxes of the picture of the model besides tables: likely tokens, the logit lens, the changes by one
 // training step, and why cells are blocked.
 
-import { element } from "./element.js";
+import { element } from "../shared/element.js";
 import { cellOf } from "./picture.js";
 
 const LOG = [1e-7, 10]; // ends of the bars of gradients, updates and ratios

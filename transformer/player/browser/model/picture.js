@@ -1,8 +1,8 @@
 // One forward pass as packed by the server (transformer/anatomy/boxes.py): its tables, their colours, and which cells
 // are connected.
 
-import { parted } from "./chunks.js";
-import { paint } from "./painter.js";
+import { parted } from "../shared/chunks.js";
+import { paint } from "../shared/painter.js";
 
 // numbersOf: returns the numbers after the line of JSON
 export function unpacked(bytes, numbersOf = (body) => new Float32Array(body)) {

@@ -1,8 +1,8 @@
 // Many runs that differ in their seeds: a small map of each on one step control, their curves, and what became of them.
 
-import { counted } from "./control.js";
-import { element } from "./element.js";
-import { largePicture } from "./pictures.js";
+import { counted } from "../player/control.js";
+import { element } from "../shared/element.js";
+import { largePicture } from "../player/pictures.js";
 import { Race } from "./race.js";
 import { AROUND, Runs } from "./runs.js";
 

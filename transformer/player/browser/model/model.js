@@ -1,6 +1,6 @@
 // The picture of the model: its boxes on the residual stream, which open in place.
 
-import { element } from "./element.js";
+import { element } from "../shared/element.js";
 import { drawLines } from "./lines.js";
 import { drawBatch, drawChanges, drawLegend, drawLens, drawLikely, drawRole } from "./numbers.js";
 import { drawParts, scoreBox } from "./parts.js";

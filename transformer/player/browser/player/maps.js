@@ -1,7 +1,7 @@
 // Maps of attention weights on a canvas, with their title, legend, labels and marks as HTML beside it.
 
-import { element } from "./element.js";
-import { paint } from "./painter.js";
+import { element } from "../shared/element.js";
+import { paint } from "../shared/painter.js";
 
 const RATIO = 1.5; // cells are at most this much wider than high, or higher than wide
 const LEAST = 24; // minimum type size in pixels in fullscreen

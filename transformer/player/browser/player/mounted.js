@@ -1,10 +1,10 @@
 // The player as a component of a page: the selection is sent to Python once it has stopped changing.
 
-import { Refusals, leave, leaving, spread, stay, whenGone, whenRun } from "./component.js";
+import { Refusals, leave, leaving, spread, stay, whenGone, whenRun } from "../shared/component.js";
 import { Player } from "./player.js";
-import { raceOf } from "./seeds.js";
+import { raceOf } from "../race/seeds.js";
 import { Live } from "./sources.js";
-import { mountedStory } from "./story.js";
+import { mountedStory } from "../story/story.js";
 
 const mounted = new WeakMap(); // root element -> state of its player
 const PLAYED = "headlight-played";

@@ -1,10 +1,10 @@
 // Runs side by side on one step control; of two, their large maps, the difference of the maps, and both curves.
 
-import { nearest, upTo } from "./chunks.js";
-import { counted } from "./control.js";
-import { element } from "./element.js";
-import { FUTURE, largeHead, largePicture } from "./pictures.js";
-import { Player } from "./player.js";
+import { nearest, upTo } from "../shared/chunks.js";
+import { counted } from "../player/control.js";
+import { element } from "../shared/element.js";
+import { FUTURE, largeHead, largePicture } from "../player/pictures.js";
+import { Player } from "../player/player.js";
 import { AROUND, SIDES } from "./runs.js";
 
 const APART = 0.1, IN_A_ROW = 5; // losses are apart if they differ by this share for this many steps

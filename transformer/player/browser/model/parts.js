@@ -1,7 +1,7 @@
 // Where a score comes from: the products of the parts of a query and of a key, as a table that adds up to the score.
 
-import { parted } from "./chunks.js";
-import { element } from "./element.js";
+import { parted } from "../shared/chunks.js";
+import { element } from "../shared/element.js";
 import { cellOf, label } from "./picture.js";
 
 const UNIT = 100; // a printed number has two decimals

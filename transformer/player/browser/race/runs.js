@@ -1,8 +1,8 @@
 // Several runs as one recording: which steps are shown together, by steps, by seconds of training, or by the steps
 // before and after each run's own turn, at which its first head became clear.
 
-import { upTo } from "./chunks.js";
-import { GOES_ON } from "./texts.js";
+import { upTo } from "../shared/chunks.js";
+import { GOES_ON } from "../player/texts.js";
 
 export const SIDES = ["left", "right"];
 export const AROUND = 20; // steps that are shown before and after the turn

@@ -1,11 +1,11 @@
 // The player: holds the selection in a recording and draws it at once, from the chunks of a source.
 
-import { nearest, upTo } from "./chunks.js";
+import { nearest, upTo } from "../shared/chunks.js";
 import { Control, counted } from "./control.js";
-import { Drawing, failed } from "./drawing.js";
-import { drawOverview } from "./map.js";
+import { Drawing, failed } from "../shared/drawing.js";
+import { drawOverview } from "../model/map.js";
 import { MapView } from "./maps.js";
-import { Model } from "./model.js";
+import { Model } from "../model/model.js";
 import { patchedOf, queryAt, queryOf } from "./patches.js";
 import { largeHead, largePicture, neighbour, stripPicture, strongestCell } from "./pictures.js";
 import { StepBox } from "./stepbox.js";

@@ -1,15 +1,15 @@
 // A story: beats on one run, a race or the picture of a model. Keys go from beat to beat; viewers guess
 // hidden weights.
 
-import { nearest, upTo } from "./chunks.js";
-import { Refusals, leaving, spread, whenGone } from "./component.js";
-import { counted } from "./control.js";
-import { element } from "./element.js";
-import { strongestCell } from "./pictures.js";
-import { Player } from "./player.js";
-import { raceOf } from "./seeds.js";
-import { Live } from "./sources.js";
-import { escaped, withLinks } from "./texts.js";
+import { nearest, upTo } from "../shared/chunks.js";
+import { Refusals, leaving, spread, whenGone } from "../shared/component.js";
+import { counted } from "../player/control.js";
+import { element } from "../shared/element.js";
+import { strongestCell } from "../player/pictures.js";
+import { Player } from "../player/player.js";
+import { raceOf } from "../race/seeds.js";
+import { Live } from "../player/sources.js";
+import { escaped, withLinks } from "../player/texts.js";
 
 const ENDED = ["finished", "stopped", "failed", "recorded"];
 const PARTS = { Race: "race", "Look inside": "model" };

@@ -1,8 +1,8 @@
 // Sources of chunks: a server, with news over a socket, or the page itself.
 
-import { Maps, decoded, nearest, upTo } from "./chunks.js";
-import { unpackedParts } from "./parts.js";
-import { rounded, unpacked, unpackedChange } from "./picture.js";
+import { Maps, decoded, nearest, upTo } from "../shared/chunks.js";
+import { unpackedParts } from "../model/parts.js";
+import { rounded, unpacked, unpackedChange } from "../model/picture.js";
 
 const AGAIN = 1000; // ms until a failed request is repeated
 

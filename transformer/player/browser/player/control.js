@@ -1,6 +1,6 @@
 // The step control: play, speed, a slider with marks for the moments, LIVE. The slider never moves while it is held.
 
-import { nearest } from "./chunks.js";
+import { nearest } from "../shared/chunks.js";
 
 const HELD = 600; // ms that the slider counts as held after a key
 const JUMPS = {
