@@ -97,13 +97,13 @@ def main() -> int:
         run = server.begin(goal=None, steps=100_000)
         for number in range(arguments.seeds):
             page = browser.new_page(viewport=SIZE)
-            opened(page, f"{server.address}/anatomy?run={ended}&word=playground")
+            opened(page, f"{server.address}/inside?run={ended}&word=playground")
             boxes = ["encoder.0", "encoder.1", "decoder.0.cross", "decoder.1.feed_forward"] * (BOXES // 4)
             opening = [float(page.evaluate(OPEN, name)) for name in boxes]
             page.evaluate(OPEN, SITE)
             round_points = [float(page.evaluate(POINT, [i % 11, (5 * i) % 12])) for i in range(MOVES)]
             steps = [float(page.evaluate(CHOOSE, 10 + 7 * i % 290)) for i in range(STEPS)]
-            opened(page, f"{server.address}/anatomy?run={run}&word=playground")
+            opened(page, f"{server.address}/inside?run={run}&word=playground")
             page.evaluate(NOTE)
             time.sleep(SECONDS)
             drawn = len(set(page.evaluate("window.drawn"))) / SECONDS

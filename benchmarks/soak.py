@@ -137,14 +137,14 @@ class Visitor(Viewer):
 
 async def _ask(visitor: Visitor, run: str, draw: random.Random) -> None:
     """Ask words."""
-    await visitor.does(visitor.go("explore", f"run={run}"))
+    await visitor.does(visitor.go("ask", f"run={run}"))
     for word in draw.sample(WORDS, 3):
         await visitor.set_widgets(explore_text={"string_value": word})
 
 
 async def _inside(visitor: Visitor, run: str, draw: random.Random) -> None:
     """Look inside, at some steps."""
-    await visitor.does(visitor.go("anatomy", f"run={run}"))
+    await visitor.does(visitor.go("inside", f"run={run}"))
     for _ in range(3):
         await visitor.picture(draw.randint(0, 20))
 

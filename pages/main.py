@@ -29,10 +29,10 @@ st.set_page_config(
 )
 
 pages = [
-    st.Page("train.py", title="Watch", default=True),
+    st.Page("watch.py", title="Watch", default=True),
     st.Page("race.py", title="Race"),
-    st.Page("explore.py", title="Ask"),
-    st.Page("anatomy.py", title="Look inside"),
+    st.Page("ask.py", title="Ask"),
+    st.Page("inside.py", title="Look inside"),
     st.Page("masks.py", title="Masks"),
     st.Page("data.py", title="Your data"),
     st.Page("stories.py", title="Stories"),

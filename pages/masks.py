@@ -9,8 +9,8 @@ from pages.controls.commands import start_if_asked
 from pages.controls.mask_switches import beside, mask_problem, mask_switches, masks_pending, to_train
 from pages.controls.racing import race
 from pages.controls.words import askable, draw_word_box, word_choice
-from pages.inside.explanation import explanation
-from pages.inside.mask_words import batch_table, learned_with, others, two_losses, with_masks
+from pages.explanations.explanation import explanation
+from pages.explanations.mask_words import batch_table, learned_with, others, two_losses, with_masks
 from pages.player.figure import live_figure
 from pages.player.following import following
 from pages.runs import drafts

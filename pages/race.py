@@ -43,7 +43,7 @@ own = [run for run in runs if ownership.owns(run)]
 going = [run for run in own if run.view.state not in ENDED] or own or [first]
 idle = all(run.view.state == IDLE for run in runs)
 if observed:
-    buttons.page_link("train.py", label="Back to Watch", icon=":material/arrow_back:", query_params={})
+    buttons.page_link("watch.py", label="Back to Watch", icon=":material/arrow_back:", query_params={})
 else:
     controls(
         going[0],

@@ -30,7 +30,7 @@ name, asked = st.query_params.get("story"), st.query_params.get("run")
 if "leave" in session.requests:
     session.requests.pop("leave")
     telling.leave()
-    st.switch_page(f"{session.came_from or 'train'}.py", query_params={})
+    st.switch_page(f"{session.came_from or 'watch'}.py", query_params={})
 if name is None:
     listing()
     keyring()

@@ -46,10 +46,10 @@ BESIDES = {
     "answers": ["tests/asking"],
     "config": ["tests/model", "tests/training"],
     "recipes": ["tests/model"],
-    "pages/anatomy": ["tests/pages/inside"],
+    "pages/inside": ["tests/pages/explanations"],
     "pages/data": ["tests/pages/own_data"],
-    "pages/explore": ["tests/pages/ask"],
-    "pages/masks": ["tests/pages/inside"],
+    "pages/ask": ["tests/pages/questions"],
+    "pages/masks": ["tests/pages/explanations"],
     "pages/stream": ["tests/stream"],
     "pages/player": ["tests/player"],
 }

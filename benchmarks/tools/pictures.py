@@ -67,7 +67,7 @@ def watch(camera: Camera) -> None:
 def ask(camera: Camera) -> None:
     """Take Ask at the step at which the first head turns, at the third letter."""
     camera.open(
-        f"explore?run={camera.run()}&step=125&word=playground&kind=cross&head=decoder.1.2",
+        f"ask?run={camera.run()}&step=125&word=playground&kind=cross&head=decoder.1.2",
         ".st-key-explore_map_figure .main-svg",
     )
     for _ in range(2):
@@ -77,7 +77,7 @@ def ask(camera: Camera) -> None:
 
 def look_inside(camera: Camera) -> None:
     """Take Look inside with the last cross-attention open, and one cell of its weights kept."""
-    camera.open(f"anatomy?run={camera.run()}&word=playground", "[data-box]")
+    camera.open(f"inside?run={camera.run()}&word=playground", "[data-box]")
     camera.press("[data-box='decoder.1.cross'] .title")
     cells = camera.page.locator("[data-box='decoder.1.cross'] [data-table=weights] canvas")
     box = cells.bounding_box()

@@ -30,7 +30,7 @@ class Viewer:
     Args:
         address: of the server.
         query: query string of the page's link, such as "run=abc".
-        page: the name of the page in the address, such as "explore"; by default the first page.
+        page: the name of the page in the address, such as "ask"; by default the first page.
     """
 
     def __init__(self, address: str, query: str = "", page: str = "") -> None:

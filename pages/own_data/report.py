@@ -70,7 +70,7 @@ def go_to_watch() -> None:
     """Switch to the page Watch if that was asked for; call it before any widget is drawn."""
     if st.session_state.pop("pairs_to_watch", False):
         # Not None: Streamlit cannot clear the link while widgets of this page are bound to its parameters.
-        st.switch_page("train.py", query_params={})
+        st.switch_page("watch.py", query_params={})
 
 
 def _invite() -> None:

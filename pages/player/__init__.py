@@ -75,13 +75,13 @@ def player(
                     on_cell(kind, site, head, (row, column))
             case {"box": str(), "how": dict(how)} as sent:
                 session.box = Place.sent(sent)
-                session.goes_to = None if data.get("parts") == "model" else "anatomy.py"
+                session.goes_to = None if data.get("parts") == "model" else "inside.py"
                 session.arranged = {
                     name: how[name] for name in CHANGEABLE_SETTINGS if isinstance(how.get(name), str)
                 }
             case {"run": str(id_)} if (pressed := REGISTRY.get(id_)) is not None:
                 selection.choose(pressed)
-                session.goes_to = "train.py"
+                session.goes_to = "watch.py"
             case {"how": dict()}:
                 session.box = None
 

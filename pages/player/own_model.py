@@ -87,7 +87,7 @@ def needs_our_model(title: str) -> None:
         f"{PAGES_OF_OUR_MODELS[title]}. Only the attention of {plain(run.view.own.name)} was recorded: "
         "the pages Watch and Race show it."
     )
-    st.page_link("train.py", label="Back to Watch", icon=":material/arrow_back:", query_params={})
+    st.page_link("watch.py", label="Back to Watch", icon=":material/arrow_back:", query_params={})
     with st.sidebar:
         st.button("Train a model here", key="leave_own", on_click=_leave)
     keyring()

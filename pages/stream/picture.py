@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Mapping
 from dataclasses import asdict
 
-from pages.inside.mask_words import others
+from pages.explanations.mask_words import others
 from transformer.anatomy.boxes import CHANGEABLE_SETTINGS, arranged, packed, with_numbers
 from transformer.anatomy.change import step_change
 from transformer.anatomy.parts import packed_parts

@@ -11,6 +11,8 @@ from typing import Any
 
 import uvicorn
 from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import RedirectResponse
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from streamlit import config
 
@@ -18,6 +20,16 @@ from pages.stream.files import FirstPage, compressed, file, plotly
 
 SHUTDOWN_SECONDS = 1
 """Seconds that the server waits at shutdown for its connections to close."""
+
+
+_MOVED = {"explore": "ask", "anatomy": "inside"}
+"""Pages whose name in the address has changed: old links lead to the new one."""
+
+
+async def _moved(request: Request) -> RedirectResponse:
+    """Redirect to the new address of a page: a relative one, since a proxy may add a path before it."""
+    query = f"?{request.url.query}" if request.url.query else ""
+    return RedirectResponse(_MOVED[request.url.path.rpartition("/")[2]] + query, 308)
 
 
 def _late(name: str) -> Callable[[Any], Awaitable[Any]]:
@@ -42,6 +54,7 @@ def routes() -> list[BaseRoute]:
     base = _base()
     run = base + "/stream/{run}"
     return [
+        *(Route(f"{base}/{name}", _moved) for name in _MOVED),
         Route(base + "/files/{name:path}", file),  # unknown files too: else Streamlit returns the app
         Route(run + "/index", _late("index")),
         Route(run + "/chunk/{name}", _late("chunk")),

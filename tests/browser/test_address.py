@@ -108,7 +108,7 @@ def test_a_link_clicked_as_soon_as_the_server_is_back_keeps_the_run_and_step_of_
         server.wait(60)
         watch.page.evaluate(CLICK, delay)
         server, _ = start_server(port, HEADLIGHT_RUNS=str(tmp_path))
-        parts = ("/explore?", f"run={run}", "step=3")
+        parts = ("/ask?", f"run={run}", "step=3")
         watch.until(lambda: all(part in watch.page.url for part in parts), what="the run in the address")
         watch.until(lambda: watch.number("explore_map_figure", "step") == 3, what="its step 3")
     finally:

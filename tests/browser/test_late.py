@@ -28,7 +28,7 @@ def test_a_page_sends_nothing_more_after_a_click_on_a_link_to_another_page(visit
         lambda: visit.page.evaluate(N_SENT_TO_STREAMLIT) > before + 1, what="the page telling of newer steps"
     )
     visit.page.evaluate("window.deaf = /_stcore/")  # simulates a server that answers late
-    visit.page.wait_for_timeout(200)
+    visit.page.wait_for_timeout(1000)  # until what the page has already reported is sent
     before = visit.page.evaluate(N_SENT_TO_STREAMLIT)
     visit.page.get_by_role("link", name="Watch", exact=True).click()
     visit.page.wait_for_timeout(3000)

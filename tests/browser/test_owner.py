@@ -109,7 +109,7 @@ def test_every_page_offers_follow_to_the_viewers_of_a_run_and_after_a_reload_not
     watch, guest, started
 ):
     """The browser sends the owner's token only after the first pass of a page."""
-    for path in ("", "race", "explore", "anatomy", "masks"):
+    for path in ("", "race", "ask", "inside", "masks"):
         address = f"/{path}?run={started}" + (f"&race={started}" if path == "race" else "")
         for watcher in (watch, guest):
             watcher.page.goto(watcher.app + address)

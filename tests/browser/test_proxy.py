@@ -131,7 +131,7 @@ def test_maps_are_live_through_the_proxy_and_the_link_of_the_run_goes_through_it
     guest.choose("word", "banana")
     guest.until(lambda: "“banana”" in guest.plot("live_map", "title()"))
     guest.page.get_by_text("Ask", exact=True).first.click()
-    guest.page.wait_for_url(f"{proxy}/explore?**")
+    guest.page.wait_for_url(f"{proxy}/ask?**")
     guest.page.wait_for_selector(".st-key-explore_map_figure svg.main-svg")
 
 
@@ -146,7 +146,7 @@ def asked(address, path, headers, method="GET", body=None):
 
 
 def test_without_a_password_nothing_is_served(proxy):
-    for path in ("/", "/explore", "/_stcore/health", "/_stcore/host-config", f"/files/{plotly()}"):
+    for path in ("/", "/ask", "/_stcore/health", "/_stcore/host-config", f"/files/{plotly()}"):
         for forged in ({}, {"X-Forwarded-User": "ann"}, {"Authorization": "Basic YW5uOg=="}):
             status, body = asked(proxy, path, forged)
             assert status == 401

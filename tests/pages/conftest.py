@@ -12,8 +12,8 @@ import pytest
 import streamlit as st
 from streamlit.components.v2 import manifest_scanner
 
-from pages.ask import taken_away
 from pages.controls import mask_switches
+from pages.questions import taken_away
 from tests.pages.visitor import Visitor
 from transformer.config import RunConfig
 from transformer.recording import recorder
@@ -114,7 +114,7 @@ def visit(shared: SharedRuns) -> Iterator[Callable[..., Visitor]]:
     def open_link(
         link: dict[str, Any] | None = None,
         session: dict[str, Any] | None = None,
-        page: str = "train",
+        page: str = "watch",
         **more: Any,
     ) -> Visitor:
         return Visitor((TINY if link is None else link) | more, session or {}, page)

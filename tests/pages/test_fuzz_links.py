@@ -21,7 +21,7 @@ from transformer.runs.registry import REGISTRY
 
 EXAMPLES, MANY, PARAMETERS = 8, 1000, 5
 """Numbers of links in the short test and in the slow one, and the fewest parameters of a link."""
-PAGES = ["train", "explore", "anatomy", "masks", "data"]
+PAGES = ["watch", "ask", "inside", "masks", "data"]
 CHOICES = {
     "task": [*LETTER_TASKS * 8, *TASKS],  # the sentences of a grammar take half a second to generate
     "recipe": [*RECIPES],
@@ -82,7 +82,7 @@ def check(page, link):
     """Open a link; fail on an exception on the page, a started run, or a changed file or variable."""
     before, surroundings = everything(), dict(os.environ)
     at = AppTest.from_file(str(APP), default_timeout=60)
-    if page != "train":
+    if page != "watch":
         at.switch_page(f"{page}.py")
     for name, value in link:
         at.query_params[name] = value
@@ -115,4 +115,4 @@ def test_many_links_open_their_pages(page, link):
 
 @pytest.mark.parametrize("number", ["inf", "-inf", "1e999", "nan"])
 def test_a_link_with_an_infinite_or_undefined_number_opens_its_page(number):
-    check("train", [("width", number), ("vocabulary", number), ("learning_rate", number)])
+    check("watch", [("width", number), ("vocabulary", number), ("learning_rate", number)])

@@ -55,7 +55,7 @@ def test_a_link_to_a_head_of_an_own_model_opens_that_head(own, visit):
 
 
 @pytest.mark.parametrize(
-    ("page", "why"), [("explore", "Ask runs"), ("anatomy", "Look inside"), ("masks", "Masks")]
+    ("page", "why"), [("ask", "Ask runs"), ("inside", "Look inside"), ("masks", "Masks")]
 )
 def test_a_page_that_needs_the_model_itself_shows_why_it_is_not_available(own, page, why):
     visitor, _ = own

@@ -89,7 +89,7 @@ def test_a_race_starts_two_untrained_runs_and_a_training_run_takes_turns_with_th
     visitor.wait_until(lambda: min(left.view.step, right.view.step) > 5)
     assert right.config == left.config.with_changes(causal_mask=False)
     visitor.press("run_stop")
-    visitor.go("train")
+    visitor.go("watch")
     assert visitor.run is left  # Watch shows the left run
     visitor.press("run_start").until("training").press("race_start")
     running, other = racers(visitor)

@@ -60,9 +60,9 @@ def unescaped(markdown: str) -> str:
 class Visitor:
     """One browser session: opens the app from a link, presses buttons, types, and reads the page."""
 
-    def __init__(self, link: dict[str, Any], session: dict[str, Any], page: str = "train") -> None:
+    def __init__(self, link: dict[str, Any], session: dict[str, Any], page: str = "watch") -> None:
         self.at = AppTest.from_file(str(APP), default_timeout=60)
-        if page != "train":  # Watch has no name in the address
+        if page != "watch":  # Watch has no name in the address
             self.at.switch_page(f"{page}.py")
         for name, value in link.items():
             self.at.query_params[name] = str(value)

@@ -19,7 +19,7 @@ AUTH = {
     "client_secret": "another one",
     "server_metadata_url": "http://localhost:1/.well-known/openid-configuration",
 }
-PAGES = ["", "explore", "anatomy", "masks", "data"]
+PAGES = ["", "ask", "inside", "masks", "data"]
 
 
 @pytest.fixture

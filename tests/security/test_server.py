@@ -73,7 +73,7 @@ def test_clearing_the_servers_caches_takes_no_run_from_its_owner(app):
     assert run_in_thread(clear()) == []
 
 
-@pytest.mark.parametrize("page", ["", "explore", "anatomy", "masks", "data"])
+@pytest.mark.parametrize("page", ["", "ask", "inside", "masks", "data"])
 def test_a_page_still_works_after_it_has_cleared_the_caches(app, page):
     async def clear():
         async with visiting(app, SMALL, page) as stranger:

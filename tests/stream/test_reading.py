@@ -123,3 +123,10 @@ def test_all_routes_are_under_the_server_s_base_path(run, monkeypatch, base):
         assert server.get(f"/stream/{run.id}/index", headers=headers).status_code == 404
         with server.websocket_connect(f"{under}/news", subprotocols=[f"headlight.{good(run.id)}"]) as socket:
             assert socket.receive_bytes().count(b"\n") == 2
+
+
+@pytest.mark.parametrize(("before", "now"), [("explore", "ask"), ("anatomy", "inside")])
+def test_an_old_link_leads_to_the_page_by_its_new_name_behind_any_path(server, before, now):
+    asked = server.get(f"/{before}?run=abc&step=3&word=%E7%BA%BD", follow_redirects=False)
+    assert (asked.status_code, asked.headers["location"]) == (308, f"{now}?run=abc&step=3&word=%E7%BA%BD")
+    assert server.get(f"/{before}", follow_redirects=False).headers["location"] == now

@@ -79,13 +79,13 @@ def test_a_new_page_has_the_task_and_settings_of_the_default_preset(opened):
 
 @pytest.mark.parametrize(
     ("page", "finished"),
-    [("train", False), ("train", True), ("explore", True), ("anatomy", True), ("masks", True)],
+    [("watch", False), ("watch", True), ("ask", True), ("inside", True), ("masks", True)],
 )
 def test_opening_a_page_runs_its_script_once(visit, revisit, monkeypatch, page, finished):
     visitor = (revisit if finished else visit)().go(page)
     runs = count_reruns(monkeypatch)
     fresh = AppTest.from_file(str(APP), default_timeout=60)
-    if page != "train":
+    if page != "watch":
         fresh.switch_page(f"{page}.py")
     for name, value in visitor.link.items():
         fresh.query_params[name] = value

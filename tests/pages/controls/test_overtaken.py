@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-ELSEWHERE = ("explore", "anatomy", "data")
+ELSEWHERE = ("ask", "inside", "data")
 
 
 def broken_off(visitor, **asked):
@@ -20,7 +20,7 @@ def test_start_is_carried_out_once_on_the_page_that_the_next_click_opens(visit, 
     visitor.until("finished")
     run = visitor.run
     assert run.view.planned == 6
-    visitor.go("train").look()
+    visitor.go("watch").look()
     assert visitor.run is run
     assert [key for key in visitor.keys if key.startswith("show_")] == [f"show_{run.id}"]
 
@@ -29,16 +29,16 @@ def test_start_after_a_change_of_settings_uses_them_and_leaves_the_first_run_unc
     visitor = visit(steps=6).press("run_start").until("finished")
     first = visitor.run
     visitor.set("steps", 7)
-    broken_off(visitor, start=None).go("explore")
+    broken_off(visitor, start=None).go("ask")
     visitor.wait_until(lambda: visitor.run is not first and visitor.run.view.state == "finished")
     assert (first.view.step, visitor.run.view.step) == (6, 7)
 
 
 def test_a_typed_word_is_tracked_even_if_another_page_opens_first(visit):
     visitor = visit(steps=6).press("run_start").until("finished")
-    broken_off(visitor, add_word="pear").go("explore")
+    broken_off(visitor, add_word="pear").go("ask")
     visitor.wait_until(lambda: "pear" in visitor.run.words)
-    assert visitor.go("train").player["first"]["word"] == "pear"
+    assert visitor.go("watch").player["first"]["word"] == "pear"
     assert visitor.run.words.count("pear") == 1
 
 
@@ -61,10 +61,10 @@ def test_a_reload_before_the_browser_has_the_token_of_a_run_keeps_its_owner(visi
 def broken(visit):
     """The Break tab of a paused run."""
     visitor = visit(steps=1000).set("step_size", 5).step()
-    return visitor.go("explore").tab("Break").fill({"explore_text": "owl", "kind": "cross"})
+    return visitor.go("ask").tab("Break").fill({"explore_text": "owl", "kind": "cross"})
 
 
-def overtaking(visitor, *keys, page="train"):
+def overtaking(visitor, *keys, page="watch"):
     """Press buttons, then open another page before any of their requests is carried out."""
     for key in keys:
         visitor.at.button(key=key).click()
@@ -75,19 +75,19 @@ def blocked(visitor):
     return [key for key in visitor.keys if key.startswith("unblock_")]
 
 
-@pytest.mark.parametrize("page", ["train", "data"])
+@pytest.mark.parametrize("page", ["watch", "data"])
 def test_requests_on_break_are_carried_out_once_even_if_another_page_opens_first(broken, page):
     overtaking(broken, "ablate_others", "block_add", page=page)
     for _ in range(2):
-        broken.go(page).go("explore").tab("Break")
+        broken.go(page).go("ask").tab("Break")
         assert len(broken.value("ablate_heads")) == 1
         assert blocked(broken) == ["unblock_0"]
-    overtaking(broken, "unblock_0", page=page).go("explore").tab("Break")
+    overtaking(broken, "unblock_0", page=page).go("ask").tab("Break")
     assert blocked(broken) == []
     assert broken.errors == []
 
 
 def test_a_block_applies_to_the_word_it_was_pressed_for_and_not_to_one_chosen_later(broken):
     overtaking(broken, "block_add").choose(word="banana")
-    assert blocked(broken.go("explore").tab("Break")) == []
+    assert blocked(broken.go("ask").tab("Break")) == []
     assert blocked(broken.set("explore_text", "owl")) == ["unblock_0"]

@@ -47,13 +47,13 @@ def test_a_command_takes_effect_even_if_the_next_click_opens_another_page(visit,
 
     def leave_with(key, state):
         visitor.at.button(key=key).click()
-        visitor.go("explore").until(state).go("train")
+        visitor.go("ask").until(state).go("watch")
 
     leave_with("run_pause", "paused")
     visitor.at.number_input(key="step_size").set_value(2)
     leave_with("run_step", "training")
     visitor.at.selectbox(key="pace").set_value("as fast as it can")
-    visitor.go("explore").until("paused").go("train")
+    visitor.go("ask").until("paused").go("watch")
     assert visitor.run.view.pace is None
     step = visitor.run.view.step
     leave_with("run_start", "training")

@@ -121,8 +121,8 @@ def test_pages_that_ask_for_a_word_never_ask_for_a_mean_map(visit):
     assert visitor.go("masks").value("word") in ("banana", "kayak", "cat")
     assert "mean_length" not in visitor.keys
     assert not visitor.says(name)
-    assert visitor.go("train").choose(word=name).value("word") == name
-    assert visitor.go("explore").value("explore_text") == "banana"
+    assert visitor.go("watch").choose(word=name).value("word") == name
+    assert visitor.go("ask").value("explore_text") == "banana"
     assert visitor.errors == []
 
 

@@ -88,7 +88,7 @@ def test_the_patterns_of_a_grammar_are_explained_and_the_choice_is_kept_from_pag
     page.set("patterns_en-fr", ["question"])
     assert not page.says("**clitic** (")
     assert all(source.endswith("?") for source, _ in examples(page, "data_trained"))
-    page.go("train")
+    page.go("watch")
     assert page.run.config.train.patterns == ("question",)
     page.go("data")
     assert page.at.multiselect(key="patterns_en-fr").value == ["question"]
@@ -103,7 +103,7 @@ def test_the_bars_count_every_example_once(data):
 
 def test_a_setting_chosen_here_is_chosen_on_watch_and_kept(data):
     page = data(task="caesar")
-    page.set("shift", 5).go("train")
+    page.set("shift", 5).go("watch")
     assert (page.value("task"), page.value("shift")) == ("caesar", 5)
     page.set("shift", 6).go("data")
     assert page.value("shift") == 6

@@ -117,7 +117,7 @@ def test_a_switch_that_leaves_too_few_pairs_is_refused_and_can_be_turned_back(br
 
 
 def test_a_refused_file_does_not_affect_a_run_that_is_training(bring, slow):
-    page = bring(**{name: slow[name] for name in ("steps", "pace")}).go("train").press("run_start")
+    page = bring(**{name: slow[name] for name in ("steps", "pace")}).go("watch").press("run_start")
     run = page.run
     assert run.config.train.task == "pairs"
     upload(page.go("data"), PICTURE)
@@ -175,7 +175,7 @@ def test_train_on_these_trains_on_the_pairs_and_opens_watch(bring):
     page.press("data_train")
     # The page is Watch now, and AppTest has to be switched to it as well.
     assert page.keys & {"run_pause", "run_start"}
-    page.go("train").until("finished")
+    page.go("watch").until("finished")
     assert page.run.config.train.pairs == own.digest
     frame = page.run.view.frame
     assert frame.step == 3
@@ -184,7 +184,7 @@ def test_train_on_these_trains_on_the_pairs_and_opens_watch(bring):
 
 
 def test_train_on_these_replaces_a_topology_that_cannot_translate(bring):
-    page = bring(topology="encoder-only").press("data_train").go("train")
+    page = bring(topology="encoder-only").press("data_train").go("watch")
     assert page.value("topology") == "encoder-decoder"
     assert page.value("width") == 64  # of the preset, not of the previous settings
     assert page.errors == []
@@ -203,7 +203,7 @@ def test_every_control_has_a_help_text(data, task):
         assert element.proto.help, element.key
 
 
-def reloaded(visit, page, link, path="train"):
+def reloaded(visit, page, link, path="watch"):
     """Open a new session in the browser of this page, which sends the tokens that it has stored."""
     session = page.at.session_state
     runs = [[id_, token, 0] for id_, token in session["tokens"].items() if id_ != session.get("draft")]
@@ -219,12 +219,12 @@ def test_uploaded_pairs_are_restored_after_a_reload(bring, visit):
     assert again.says(f"**{len(page.value('own_data').pairs.capped.pairs)}** kept.")
     again.press("data_train")
     assert again.errors == []
-    assert again.go("train").run.config.train.pairs == page.value("own_data").pairs.digest
+    assert again.go("watch").run.config.train.pairs == page.value("own_data").pairs.digest
     again.press("run_stop").until("stopped")
 
 
 def test_a_run_on_uploaded_pairs_can_be_trained_anew_after_a_reload(bring, visit):
-    page = bring().press("data_train").go("train").set("steps", 2).press("run_start").until("finished")
+    page = bring().press("data_train").go("watch").set("steps", 2).press("run_start").until("finished")
     del page.at.session_state["own_data_name"]  # now only the run keeps the pairs
     page.at.session_state["own_data_name"] = "another"
     again = reloaded(visit, page, {"run": page.run.id})
@@ -235,7 +235,7 @@ def test_a_run_on_uploaded_pairs_can_be_trained_anew_after_a_reload(bring, visit
 
 
 def test_a_viewer_sees_a_run_on_uploaded_pairs_without_an_error_and_without_the_pairs(bring, visit):
-    page = bring().press("data_train").go("train").set("steps", 2).press("run_start").until("finished")
+    page = bring().press("data_train").go("watch").set("steps", 2).press("run_start").until("finished")
     viewer = visit({"run": page.run.id})
     assert viewer.errors == []
     assert viewer.says("This run learns its owner's own pairs")

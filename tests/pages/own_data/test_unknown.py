@@ -21,7 +21,7 @@ def test_the_tokens_chosen_by_auto_are_shown_with_the_share_of_unknown_words(bri
     assert warnings(page) == []
 
 
-@pytest.mark.parametrize("path", ["data", "train"])
+@pytest.mark.parametrize("path", ["data", "watch"])
 def test_word_tokens_that_are_all_unknown_give_a_warning_and_a_button_that_switches_to_auto(bring, path):
     page = bring(text=REVERSED).go(path).set("tokenizer_kind", "words")
     assert page.errors == []
@@ -34,7 +34,7 @@ def test_word_tokens_that_are_all_unknown_give_a_warning_and_a_button_that_switc
 
 @pytest.mark.parametrize(("text", "decay"), [(REVERSED, 1.0), (NUMBERS, 0.3)])
 def test_training_uses_the_settings_that_fit_the_tokens_of_the_pairs(bring, text, decay):
-    page = bring(text=text).press("data_train").go("train")
+    page = bring(text=text).press("data_train").go("watch")
     assert page.run.config.train.weight_decay == decay
     page.until("finished")
 
@@ -48,7 +48,7 @@ def test_the_button_removes_a_vocabulary_limit_that_is_too_small(bring):
 
 
 def test_a_run_on_unknown_tokens_scores_every_head_zero_and_has_no_moment_of_a_head(bring):
-    page = bring(text=REVERSED, steps=30).go("train").set("tokenizer_kind", "words").press("run_start")
+    page = bring(text=REVERSED, steps=30).go("watch").set("tokenizer_kind", "words").press("run_start")
     view = page.until("finished").run.view
     assert view.config.train.tokenizer == "words"
     assert all(moment.head is None for moment in view.moments)

@@ -30,9 +30,9 @@ def test_past_steps_of_the_recording_can_be_viewed_on_every_page(first_visit):
     visitor, step = first_visit(), demo_run().view.snapshots[2].step
     visitor.go_to_step(step)
     assert visitor.player["first"]["step"] == step
-    visitor.go("explore")
+    visitor.go("ask")
     assert f"· step {step} ·" in visitor.drawn("explore_map_figure").changing["title.text"]
-    visitor.go("anatomy")
+    visitor.go("inside")
     assert visitor.player["answers"] == step
 
 
@@ -59,10 +59,10 @@ def test_a_recorded_word_brings_the_recording_back_and_its_model_answers_any_wor
     visitor.wait_until(lambda: visitor.run.view.frame.words[-1].text == "lantern")
     assert visitor.progress == "idle at 0 of 300"
     assert visitor.headline.startswith("Untrained. “lantern” is shown for your own model")
-    visitor.go("explore")
+    visitor.go("ask")
     assert visitor.value("explore_text") == "lantern"
     assert "· step 225 ·" in visitor.drawn("explore_map_figure").changing["title.text"]
-    visitor.go("train")
+    visitor.go("watch")
     visitor.choose(word="banana")
     assert visitor.progress == "recorded at 225 of 300"
     assert visitor.player["over"] is None
@@ -91,5 +91,5 @@ def test_a_switched_off_mask_shows_the_model_without_it_instead_of_the_recording
     visitor.wait_until(lambda: visitor.run.view.frame is not None)
     visitor.set("mask_causal_on", False)
     visitor.wait_until(lambda: visitor.run.view.interventions.masks)
-    visitor.go("train")
+    visitor.go("watch")
     assert visitor.progress == "idle at 0 of 300"

@@ -92,7 +92,7 @@ def test_a_link_to_a_missing_run_reports_it_and_offers_a_new_run(visit):
     assert visitor.at.query_params["run"] == visitor.run.id
 
 
-@pytest.mark.parametrize("page", ["explore", "anatomy", "masks"])
+@pytest.mark.parametrize("page", ["ask", "inside", "masks"])
 def test_every_page_reports_that_the_run_of_a_link_is_gone(visit, page):
     visitor = visit(run="no-such-run").go(page)
     (said,) = [info.value for info in visitor.at.info]

@@ -53,7 +53,7 @@ def test_an_unreadable_file_is_reported_beside_the_uploader_and_changes_nothing(
 
 def test_the_uploader_states_its_size_limit_and_is_on_every_page_with_runs(visit):
     visitor = visit()
-    for page in ("train", "explore", "anatomy", "masks"):
+    for page in ("watch", "ask", "inside", "masks"):
         visitor.go(page)
         (uploader,) = [box for box in visitor.at.get("file_uploader") if box.key == "run_open"]
         assert uploader.proto.help.startswith("Up to 64 MB.")

@@ -89,7 +89,7 @@ def test_choosing_a_run_on_ask_asks_one_of_the_tracked_words_of_that_run(visit):
     visitor.set("task", "zh-en").set("steps", 1).press("run_start").wait_until(
         lambda: visitor.run is not first
     )
-    visitor.until("finished").go("explore")
+    visitor.until("finished").go("ask")
     assert visitor.value("explore_text") == visitor.run.questions[0].text
     visitor.press(f"show_{first.id}")
     assert visitor.errors == []
@@ -215,10 +215,10 @@ def test_a_link_that_others_can_open_has_a_qr_code_and_the_owner_s_link_is_shown
 
     address = "http://127.0.0.1:8501/"
     monkeypatch.setattr(ContextProxy, "url", property(lambda self: address))
-    second.go("train")
+    second.go("watch")
     assert codes() == []  # on a phone this address would mean the phone itself
     address = "http://stage.example:8501/"
-    second.go("train")
+    second.go("watch")
     link = next(code.value for code in second.at.code if "run=" in code.value)
     (shown,) = codes()
     assert segno.make(link, error="m").svg_data_uri(scale=8, border=4, light="white") in unescape(shown)
@@ -246,7 +246,7 @@ def test_a_guest_who_starts_a_run_from_another_sees_that_run_and_not_the_ones_be
 def test_the_run_and_the_list_stay_the_same_on_every_page(visit):
     visitor = visit().press("run_start").until("finished")
     run = visitor.run
-    for page in ("masks", "data", "train"):
+    for page in ("masks", "data", "watch"):
         visitor.at.query_params.clear()  # as navigation does
         visitor.go(page)
         assert visitor.run is run

@@ -40,7 +40,7 @@ def test_before_the_first_step_the_menu_says_what_to_do(visit, offered):
     assert offered == {}
 
 
-@pytest.mark.parametrize("page", ["train", "explore"])
+@pytest.mark.parametrize("page", ["watch", "ask"])
 def test_every_file_is_offered_and_made_only_on_request(trained, offered, page):
     offered.clear()
     trained.go(page)
@@ -93,7 +93,7 @@ def test_the_numbers_and_the_weights_are_of_the_step_on_the_screen(trained, offe
 def test_a_step_without_a_snapshot_exports_the_nearest_weights(visit, offered):
     trained = visit(steps=22).press("run_start").until("finished")
     trained.run.thin_weights(2)
-    trained.go("explore").go_to_step(13)  # the snapshots are 0, 11 and 22
+    trained.go("ask").go_to_step(13)  # the snapshots are 0, 11 and 22
     data = offered["export_weights"]["data"]()
     header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
     assert header["__metadata__"]["step"] == "11"
@@ -135,7 +135,7 @@ def test_a_pinned_head_that_does_not_exist_breaks_no_file(trained, offered):
 def test_a_word_that_has_not_been_recorded_yet_names_no_file(trained, offered, monkeypatch):
     """The files show a recorded word and are named after it."""
     monkeypatch.setattr(trained.run, "add_word", lambda word: word)  # the run's thread is busy
-    trained.go("explore").set("explore_text", "zebra")
+    trained.go("ask").set("explore_text", "zebra")
     assert trained.says("for “banana” and the large head")
     assert offered["export_gif"]["file_name"] == "headlight-seed7-banana.gif"
     assert Image.open(io.BytesIO(offered["export_gif"]["data"]())).format == "GIF"

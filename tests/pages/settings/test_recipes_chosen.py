@@ -67,7 +67,7 @@ def test_choosing_a_topology_shows_its_one_kind_of_attention(visit, topology):
 )
 def test_a_run_of_one_stack_trains_and_each_row_over_its_own_tokens_sums_to_one(visit, topology, columns):
     visitor = visit(topology=topology).press("run_start").until("finished")
-    shown = visitor.go("explore").set("explore_text", "cat").drawn("explore_map_figure")
+    shown = visitor.go("ask").set("explore_text", "cat").drawn("explore_map_figure")
     assert shown.step == 3
     assert shown.columns == columns
     weights = shown.arrays["0.z"]

@@ -55,7 +55,7 @@ def test_a_task_has_its_full_name_in_the_list_and_its_short_name_in_the_link(vis
 @pytest.mark.parametrize("task", ["en-fr", "dates"])
 def test_a_task_trains_and_its_tokens_label_the_axes(watch, task):
     visitor = watch(task).press("run_start").until("finished")
-    run, drawn = visitor.run, visitor.go("explore").drawn("explore_map_figure")
+    run, drawn = visitor.run, visitor.go("ask").drawn("explore_map_figure")
     tracked = run.view.frame.words[0]
     assert run.view.step == 3
     assert tuple(run.task.src_tokenizer.encode([tracked.text])[0]) == tuple(
@@ -81,7 +81,7 @@ def test_a_sentence_outside_the_grammar_is_free_running_and_ask_shows_no_right_a
     tracked = visitor.run.view.frame.words[-1]
     assert tracked.answer is None
     assert not tracked.right
-    visitor.go("explore").fill({"explore_text": "cat the sees", "explore_input": "forced"})
+    visitor.go("ask").fill({"explore_text": "cat the sees", "explore_input": "forced"})
     assert "on its own" in visitor.drawn("explore_map_figure").changing["title.text"]
     (spelled,) = [text for text in visitor.texts if "<div class='hl-spelled " in text]
     assert "right answer not known" in spelled

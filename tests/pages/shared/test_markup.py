@@ -84,7 +84,7 @@ def trained(visit):
     assert visitor.errors == []
     assert found_on(visitor)[0] == []
     assert found_on(visitor)[1] > 10
-    visitor.press("data_train").go("train")
+    visitor.press("data_train").go("watch")
     for name, value in {"layers_encoder": 1, "layers_decoder": 1, "heads": 2, "width": 8, "steps": 2}.items():
         visitor.set(name, value)
     return visitor.press("run_start").until("finished")
@@ -108,7 +108,7 @@ def writing_signs(monkeypatch):
 
 @pytest.mark.usefixtures("writing_signs")
 def test_no_page_reads_markup_in_the_answer_of_a_model(trained):
-    for page in ("train", "masks", "explore"):
+    for page in ("watch", "masks", "ask"):
         trained.go(page)
         found, shown = found_on(trained)
         assert found == []
@@ -121,7 +121,7 @@ def test_no_page_reads_markup_in_the_answer_of_a_model(trained):
 
 @pytest.mark.usefixtures("writing_signs")
 def test_a_token_that_a_visitor_blocks_is_not_read_as_markup(trained):
-    trained.go("explore").tab("Break")
+    trained.go("ask").tab("Break")
     block = Block(site="decoder.0.cross", token="_zqx_")  # as a visitor's own tokenizer may have it
     trained.at.session_state["blocks"] = (trained.run.id, trained.value("asked_word_text")), (block,)
     found, shown = found_on(trained.look())
@@ -133,7 +133,7 @@ def test_a_token_that_a_visitor_blocks_is_not_read_as_markup(trained):
 
 
 def test_ask_masks_and_look_inside_read_no_markup_in_a_word(trained):
-    trained.go("explore")
+    trained.go("ask")
     for tab in ("Spell", "Break", "Beams", "Measure"):
         found, shown = found_on(trained.tab(tab))
         assert found == []
@@ -141,9 +141,9 @@ def test_ask_masks_and_look_inside_read_no_markup_in_a_word(trained):
     trained.tab("Break").at.session_state["block_what"] = "token"
     trained.press("block_add").press("intervene_run")
     assert found_on(trained)[0] == []
-    trained.go("train")
+    trained.go("watch")
     assert found_on(trained)[0] == []  # with the moment that names the token
-    for page in ("masks", "anatomy"):
+    for page in ("masks", "inside"):
         cell = {
             "box": "encoder.0.feed_forward",
             "table": "stream",

@@ -12,7 +12,7 @@ import pytest
 from pages.shared import selection
 from transformer.runs.registry import REGISTRY
 
-PAGES = ("train", "explore", "anatomy", "masks")
+PAGES = ("watch", "ask", "inside", "masks")
 
 TWO_LAYERS = {"layers_encoder": 2, "layers_decoder": 2, "heads": 4, "steps": 10}
 
@@ -75,7 +75,7 @@ def test_the_link_carries_the_whole_selection_and_shows_it_to_another_visitor(tr
     masks = open_(trained, "masks", chosen).player
     assert (masks["answers"], masks["first"]["word"]) == (4, "kayak")
     assert (masks["opened"]["box"], masks["opened"]["head"]) == ("encoder.1", 2)
-    asked = open_(trained, "explore", chosen).drawn("explore_map_figure")
+    asked = open_(trained, "ask", chosen).drawn("explore_map_figure")
     assert asked.step == 4
     np.testing.assert_allclose(asked.arrays["0.z"], expected, atol=2e-3)
 
@@ -89,26 +89,26 @@ def test_step_kind_and_head_are_in_the_link_only_if_they_were_chosen(trained):
 def test_a_head_is_pinned_on_every_page_and_a_second_click_unpins_it(trained):
     trained.choose(pinned=["decoder.1.cross", 3])
     assert trained.link["head"] == "decoder.1.cross.4"
-    trained.go("explore")
+    trained.go("ask")
     assert "decoder 2 · head 4" in trained.drawn("explore_map_figure").changing["title.text"]
-    trained.go("explore").click("explore_strip_figure", 0, cell_of(trained, 1, 3))
+    trained.go("ask").click("explore_strip_figure", 0, cell_of(trained, 1, 3))
     assert "head" not in trained.link
     trained.click("explore_strip_figure", 0, cell_of(trained, 0, 1))
     assert trained.link["head"] == "decoder.0.cross.2"
     trained.click("explore_strip_figure", 0, [len(trained.run.view.frame.map(0, "decoder.0.cross")[0]), 0])
     assert trained.link["head"] == "decoder.0.cross.2"  # a click between two tiles changes nothing
-    assert pinned(trained.go("train")) == ["decoder.0.cross", 1]
+    assert pinned(trained.go("watch")) == ["decoder.0.cross", 1]
 
 
 def test_the_kind_of_attention_is_kept_from_page_to_page(trained):
-    assert trained.go("explore").player["first"]["kind"] == "cross"
-    trained.go("train").choose(kind="encoder").go("explore")
+    assert trained.go("ask").player["first"]["kind"] == "cross"
+    trained.go("watch").choose(kind="encoder").go("ask")
     assert trained.link["kind"] == "encoder"
     trained.choose(kind="decoder", pinned=["decoder.1.self", 2], picked=True)  # in the picture of the model
     assert (trained.link["kind"], trained.link["head"]) == ("decoder", "decoder.1.self.3")
     assert "decoder 2 · head 3" in trained.drawn("explore_map_figure").changing["title.text"]
-    assert trained.go("train").player["first"]["kind"] == "decoder"
-    trained.go("explore").choose(kind="encoder")  # without a click on a map, Ask does not change the kind
+    assert trained.go("watch").player["first"]["kind"] == "decoder"
+    trained.go("ask").choose(kind="encoder")  # without a click on a map, Ask does not change the kind
     assert trained.link["kind"] == "decoder"
 
 
@@ -117,70 +117,70 @@ def test_race_and_masks_have_a_kind_and_a_head_of_their_own(trained):
     follow(trained, "masks")
     assert (trained.player["opened"]["box"], trained.player["first"]["kind"]) == ("decoder.1.self", "decoder")
     assert {"kind", "head"} & {*trained.link} == set()
-    assert follow(trained, "anatomy").player["opened"] is None
+    assert follow(trained, "inside").player["opened"] is None
     follow(trained, "race")  # opens on the kind and the head of its prepared race
     first = trained.player["first"]
     assert (first["word"], first["kind"], first["pinned"]) == ("playground", "decoder", ["decoder.0.self", 1])
     assert REGISTRY.get(trained.player["run"]).ready.wait(30)  # a map that can be chosen is drawn
     trained.choose(kind="cross", pinned=["decoder.1.cross", 3])
     assert (trained.link["kind"], trained.link["head"]) == ("cross", "decoder.1.cross.4")
-    first = follow(trained, "train").player["first"]
+    first = follow(trained, "watch").player["first"]
     assert (first["word"], first["kind"], first["pinned"]) == ("cat", "encoder", ["encoder.0", 2])
     assert (trained.link["kind"], trained.link["head"]) == ("encoder", "encoder.0.3")
     assert follow(trained, "race").player["first"]["pinned"] == ["decoder.1.cross", 3]
 
 
 def test_a_new_race_begins_with_the_word_on_the_screen_and_no_chosen_head(visit):
-    visitor = follow(follow(visit(), "race"), "train").press("run_start").until("finished")
+    visitor = follow(follow(visit(), "race"), "watch").press("run_start").until("finished")
     visitor.choose(word="kayak", kind="encoder", pinned=["encoder.0", 1]).press("race_start")
     assert visitor.at.session_state["page"] == "Race"
     first = visitor.player["first"]
     assert (first["word"], first["kind"], first["pinned"]) == ("kayak", "cross", None)
-    first = follow(visitor.choose(word="cat"), "train").player["first"]
+    first = follow(visitor.choose(word="cat"), "watch").player["first"]
     assert (first["word"], first["kind"], first["pinned"]) == ("kayak", "encoder", ["encoder.0", 1])
 
 
 def test_the_word_is_kept_from_page_to_page(trained):
-    trained.choose(word="kayak").go("explore")
+    trained.choose(word="kayak").go("ask")
     assert (trained.value("explore_text"), columns(trained, "explore_map_figure")) == ("kayak", "kayak")
-    trained.set("explore_text", "cat").go("anatomy")
+    trained.set("explore_text", "cat").go("inside")
     assert trained.errors == []
     assert trained.value("explore_text") == "cat"
-    trained.set("explore_text", "tac").go("explore")
+    trained.set("explore_text", "tac").go("ask")
     assert trained.value("explore_text") == "tac"
-    trained.set("explore_text", "cat").go("train")
+    trained.set("explore_text", "cat").go("watch")
     assert trained.player["first"]["word"] == "cat"
-    trained.choose(word="banana").go("explore")  # a new choice replaces the word asked before
+    trained.choose(word="banana").go("ask")  # a new choice replaces the word asked before
     assert (trained.value("explore_text"), columns(trained, "explore_map_figure")) == ("banana", "banana")
-    trained.go("masks").set("word", "kayak").go("explore")
+    trained.go("masks").set("word", "kayak").go("ask")
     assert columns(trained, "explore_map_figure") == "kayak"
-    assert trained.go("train").player["first"]["word"] == "kayak"
+    assert trained.go("watch").player["first"]["word"] == "kayak"
 
 
 def test_an_asked_word_becomes_a_tracked_word_of_the_run(trained):
-    trained.go("explore").set("explore_text", "zebra")
+    trained.go("ask").set("explore_text", "zebra")
     link = trained.link
     assert link["word"] == "zebra"
-    guest = open_(trained, "explore", {name: link[name] for name in ("run", "word")})
+    guest = open_(trained, "ask", {name: link[name] for name in ("run", "word")})
     assert columns(guest, "explore_map_figure") == "zebra"
     assert guest.value("explore_text") == "zebra"
     guest.set("explore_text", "apple").set("explore_text", "für")
     assert len(guest.errors) == 1  # the link's word does not replace the typed word
     assert columns(guest, "explore_map_figure") == "apple"
     assert columns(trained.look(), "explore_map_figure") == "zebra"  # a guest changes no page of the owner
-    trained.wait_until(lambda: trained.run.view.frame.row_of("zebra") > 0).go("train")
+    trained.wait_until(lambda: trained.run.view.frame.row_of("zebra") > 0).go("watch")
     assert trained.player["first"]["word"] == "zebra"
     assert trained.link["word"] == "zebra"
-    assert columns(trained.choose(word="cat").go("explore"), "explore_map_figure") == "cat"
+    assert columns(trained.choose(word="cat").go("ask"), "explore_map_figure") == "cat"
     texts = [question.text for question in trained.run.questions]
     assert sorted(texts) == sorted(set(texts))
 
 
 def test_a_word_that_was_just_asked_is_kept_until_the_run_tracks_it(trained, monkeypatch):
     monkeypatch.setattr(trained.run, "add_word", lambda word: word)  # the run's thread is busy
-    trained.go("explore").set("explore_text", "zebra").go("train")
+    trained.go("ask").set("explore_text", "zebra").go("watch")
     assert trained.value("word") == "zebra"
-    assert trained.go("explore").value("explore_text") == "zebra"
+    assert trained.go("ask").value("explore_text") == "zebra"
 
 
 FORGED = [
@@ -201,10 +201,10 @@ def test_a_forged_link_does_no_harm(trained, page):
         assert guest.errors == []
         assert "kind" not in guest.link
         assert guest.link.get("head") not in ("decoder.0.cross.0", "decoder.0.self.0", "__class__.1")
-        if page == "train":
+        if page == "watch":
             first = guest.player["first"]
             assert (first["word"], first["kind"]) == ("banana", "cross")
-        elif page == "explore":
+        elif page == "ask":
             shown = guest.drawn("explore_map_figure").arrays["0.z"]
             np.testing.assert_allclose(np.nansum(shown, axis=1), 1.0, atol=1e-2, err_msg=str(forged))
         elif page == "masks":
@@ -232,7 +232,7 @@ def test_ask_shows_the_clearest_head_of_the_chosen_step_and_not_of_the_newest(vi
     measured = run.view.frames.measurements
     changed = [replace(one, clearest=newest if one.step == 10 else old) for one in measured]
     run._published.publish(frames=run.view.frames.extended(changed))
-    trained.go_to_step(4).go("explore")
+    trained.go_to_step(4).go("ask")
     assert "decoder 1 · head 1" in trained.drawn("explore_map_figure").changing["title.text"]
     trained.tab("Break")
     assert "decoder 1 · head 1" in trained.drawn("break_before_figure").changing["title.text"]
@@ -253,7 +253,7 @@ def test_a_link_to_your_data_shows_the_data_of_its_run(revisit):
 def test_a_new_session_takes_over_the_selection_in_the_address_of_the_previous_page(trained):
     trained.choose(word="kayak", kind="encoder", step=4, pinned=["encoder.1", 2])
     link = dict(trained.link)
-    new = open_(trained, "explore", {})
+    new = open_(trained, "ask", {})
     new.send("before", "named", "?" + urlencode(link | {"owner": "x" * 22, "steps": "7"}))
     assert new.run is trained.run
     assert {name: new.link[name] for name in link if name in ("run", "word", "kind", "step", "head")} == {
@@ -265,7 +265,7 @@ def test_a_new_session_takes_over_the_selection_in_the_address_of_the_previous_p
 
 
 def test_an_address_that_names_no_run_leaves_a_new_session_unchanged(visit):
-    new = visit(page="explore")
+    new = visit(page="ask")
     before = dict(new.link)
     for sent in (None, 7, "", "?run=", "?step=4&word=kayak", ["?run=x"]):
         new.send("before", "named", sent)

@@ -35,7 +35,7 @@ def test_every_choice_in_the_player_is_adopted_and_returned_to_it(trained):
     }
     trained.choose(**choice)
     assert chosen(trained, *choice) == tuple(choice.values())
-    assert trained.go("explore").go("train").player["first"] == choice | {"follow": False}
+    assert trained.go("ask").go("watch").player["first"] == choice | {"follow": False}
     trained.choose(pinned=None, step=None, outline=False)
     assert chosen(trained, "pinned", "step", "outline") == (None, None, False)
 
@@ -55,7 +55,7 @@ FORGED = [
 
 @pytest.mark.parametrize(
     "page",
-    ["train", "anatomy", *(pytest.param(page, marks=pytest.mark.slow) for page in ("explore", "masks"))],
+    ["watch", "inside", *(pytest.param(page, marks=pytest.mark.slow) for page in ("ask", "masks"))],
 )
 def test_a_forged_choice_changes_nothing(trained, page):
     trained.go(page).choose(step=3)
@@ -78,18 +78,18 @@ def test_a_click_on_a_cell_that_does_not_exist_opens_nothing(trained):
         trained.send("player", "cell", cell)
         assert trained.errors == []
         assert "box" not in trained.link
-    trained.go("explore").send("player", "cell", {"at": {"kind": "cross"}})
+    trained.go("ask").send("player", "cell", {"at": {"kind": "cross"}})
     assert trained.errors == []
 
 
-@pytest.mark.parametrize("page", ["explore", "masks", "anatomy"])
+@pytest.mark.parametrize("page", ["ask", "masks", "inside"])
 def test_a_page_with_figures_made_on_the_server_shows_the_chosen_step_and_names_it(trained, page):
     trained.go_to_step(15).go(page)
     for at in (15, 4, 24):
         trained.go_to_step(at)
         assert step(trained) == trained.player["answers"] == at
         assert trained.link["step"] == str(at)
-        if page == "explore":
+        if page == "ask":
             assert trained.drawn("explore_map_figure").step == at
             assert f"· step {at} ·" in trained.drawn("explore_map_figure").changing["title.text"]
         assert trained.news["newest"] == 25
@@ -100,12 +100,12 @@ def test_a_page_with_figures_made_on_the_server_shows_the_chosen_step_and_names_
 
 
 def test_the_same_step_can_be_chosen_again_after_live(trained):
-    trained.go("explore").go_to_step(5).go_to_step(None).go_to_step(5)
+    trained.go("ask").go_to_step(5).go_to_step(None).go_to_step(5)
     assert step(trained) == trained.player["answers"] == 5
 
 
 def test_a_page_is_drawn_again_when_a_newer_step_is_requested(visit, slow):
-    visitor = visit(slow).set("step_size", 3).step().go("explore")
+    visitor = visit(slow).set("step_size", 3).step().go("ask")
     assert visitor.player["answers"] == 3
     visitor.run.advance(2).result(30)
     visitor.wait_until(lambda: visitor.run.view.step == 5).choose()
@@ -113,7 +113,7 @@ def test_a_page_is_drawn_again_when_a_newer_step_is_requested(visit, slow):
 
 
 def test_playback_on_ask_shows_each_step_and_does_not_change_the_link(trained):
-    trained.go("explore").go_to_step(4)
+    trained.go("ask").go_to_step(4)
     for at in (5, 6, 7):
         trained.choose(step=at, playing=True)
         assert trained.player["answers"] == at
@@ -143,7 +143,7 @@ def test_a_nearer_snapshot_added_later_changes_no_answer_about_a_past_step(visit
     visitor = visit(LONG).set("step_size", 8).step()
     run = visitor.run
     run._published.note(snapshots=run.view.snapshots[:6])  # the newest snapshots are not published yet
-    visitor.go("explore").go_to_step(8)
+    visitor.go("ask").go_to_step(8)
     before = visitor.drawn("explore_map_figure").arrays["0.z"]
     assert visitor.says("Step 8 has no snapshot: the model of step **5** answers.")
     run.advance(4).result(10)
@@ -184,10 +184,10 @@ def test_looking_back_asking_and_playing_do_not_change_the_losses(visit, trained
     visitor = visit(LONG, pace="20 steps/s").press("run_start").until("training")
     run = visitor.run
     visitor.wait_until(lambda: run.view.step >= 5).go_to_step(3)
-    visitor.go("explore").set("explore_text", "zebra").press("explore_next").set("explore_input", "free")
+    visitor.go("ask").set("explore_text", "zebra").press("explore_next").set("explore_input", "free")
     visitor.choose(step=4, playing=True).tab("Break").set("ablate_heads", ["dec 1 cross · head 1"])
     visitor.press("block_add").tab("Measure").go_to_step(5).go_to_step(None)
-    visitor.go("masks").go_to_step(2).go("train").press("run_stop").until("stopped")
+    visitor.go("masks").go_to_step(2).go("watch").press("run_stop").until("stopped")
     assert REGISTRY.listed() == [run]
     losses = run.view.metrics.column("loss").tolist()
     assert len(losses) == run.view.step >= 5

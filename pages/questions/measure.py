@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from pages.ask.asking import Draw, model_of
 from pages.player.figure import live_figure
+from pages.questions.asking import Draw, model_of
 from pages.shared import selection
 from transformer.figures.lengths import length_heatmap
 from transformer.insight.names import full_head_name

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from pages.ask.asking import asked_word, model_of
 from pages.controls.commands import INTERVENTION_SECONDS, await_effect, train_on
+from pages.questions.asking import asked_word, model_of
 from pages.shared import ownership, selection
 from transformer.axes import sites_of
 from transformer.errors import InputError

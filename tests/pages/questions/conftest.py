@@ -16,7 +16,7 @@ def ask(visit):
 
 def open_break_tab(visitor):
     """Open the Break tab with the decoder's self-attention for the word owl."""
-    visitor.go("explore").tab("Break")
+    visitor.go("ask").tab("Break")
     return visitor.fill({"explore_text": "owl", "kind": "decoder"})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.pages.ask.conftest import block, caption, separate_model, shown_head, weights
+from tests.pages.questions.conftest import block, caption, separate_model, shown_head, weights
 from transformer.interventions import NO_INTERVENTIONS, Block, Interventions
 
 
@@ -26,10 +26,10 @@ def test_changes_made_on_break_can_be_applied_to_the_run(ask):
     assert ask.says(f"Active in the run: {in_force.text()}.")
     assert run.view.frame.interventions == in_force
     assert run.view.state == "paused"
-    ask.go("train").step()
+    ask.go("watch").step()
     assert ask.run.view.frame.interventions == in_force
     assert run.view.step == 10
-    ask.go("explore").tab("Break").press("intervene_none")
+    ask.go("ask").tab("Break").press("intervene_none")
     assert run.view.interventions == NO_INTERVENTIONS
     assert [moment.text for moment in run.view.moments] == [in_force.text(), "no interventions"]
     assert "intervene_none" not in ask.keys
@@ -38,7 +38,7 @@ def test_changes_made_on_break_can_be_applied_to_the_run(ask):
 def test_a_change_is_applied_to_the_run_even_if_the_next_click_opens_another_page(ask):
     ask.set("ablate_heads", ["dec 2 cross · head 3"])
     ask.at.button(key="intervene_run").click()
-    ask.go("train")
+    ask.go("watch")
     assert ask.run.view.interventions == Interventions(ablated=(("decoder.1.cross", 2),))
 
 
@@ -59,14 +59,14 @@ def test_blocks_that_would_close_a_whole_row_of_a_short_word_are_not_applied_to_
 
 
 def test_no_change_can_be_applied_to_a_run_that_has_not_started(visit):
-    ask = visit().go("explore").tab("Break")
+    ask = visit().go("ask").tab("Break")
     assert not ask.enabled("intervene_run")
 
 
 def test_a_finished_run_trains_on_without_a_head_at_the_stated_learning_rate(visit):
     ask = visit(steps=4, learning_rate=0.008).press("run_start").until("finished")
     run = ask.run
-    ask.go("explore").tab("Break").go_to_step(2).set("ablate_heads", ["dec 1 cross · head 2"])
+    ask.go("ask").tab("Break").go_to_step(2).set("ablate_heads", ["dec 1 cross · head 2"])
     assert run.view.interventions == NO_INTERVENTIONS  # only the answer changes, not the run
     label = ask.at.button(key="intervene_run").label
     assert label == "Continue with these changes: 100 steps, learning rate up to 0.004"
@@ -87,7 +87,7 @@ def test_a_head_switched_off_in_the_run_is_also_off_on_the_left(visit):
     ask = visit(steps=1000).set("step_size", 3).step()
     off = Interventions(ablated=(("decoder.0.cross", 0),))
     ask.run.intervene(off).result(10)
-    ask.set("step_size", 2).step().go("explore").tab("Break")
+    ask.set("step_size", 2).step().go("ask").tab("Break")
     answer = separate_model(ask, 5, off).answer("banana")
     assert any(
         np.allclose(weights(ask, "before"), one, atol=1e-4) for one in answer.forced.maps["decoder.0.cross"]

@@ -8,7 +8,7 @@ from pages.controls.buttons import buttons_row, controls
 from pages.controls.commands import start_if_asked
 from pages.controls.racing import other_seeds, race_against
 from pages.controls.words import chosen_word, draw_word_box, remember_boxes
-from pages.inside.explanation import look_at_cell, look_inside_link
+from pages.explanations.explanation import look_at_cell, look_inside_link
 from pages.own_data.unknown import warn_of_unknown
 from pages.player import player, stale
 from pages.player.own_model import own_model

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.ask.asking import ask_word
-from pages.inside.explanation import explanation
+from pages.explanations.explanation import explanation
 from pages.player.following import following
+from pages.questions.asking import ask_word
 from pages.runs import drafts
 from pages.runs.keyring import keyring
 from pages.runs.run_list import SHOWS_ANOTHER_MODEL, lost_run_notice, run_list

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from pages.ask.asking import Draw, kind_choice
-from pages.ask.readings import INPUTS, RIGHT, ShownMap, as_written, labels, reading_strip
-from pages.inside.explanation import look_at_cell, look_inside_link
+from pages.explanations.explanation import look_at_cell, look_inside_link
 from pages.player.figure import live_figure
+from pages.questions.asking import Draw, kind_choice
+from pages.questions.readings import INPUTS, RIGHT, ShownMap, as_written, labels, reading_strip
 from pages.shared import selection
 from pages.shared.plain import plain
 from pages.shared.session import session

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.ask.asking import ask_word, asked_snapshot, model_of
-from pages.ask.beams import beams_tab
-from pages.ask.breaking import break_tab
-from pages.ask.measure import measure_tab
-from pages.ask.spell import spell_tab
 from pages.player.following import following
+from pages.questions.asking import ask_word, asked_snapshot, model_of
+from pages.questions.beams import beams_tab
+from pages.questions.breaking import break_tab
+from pages.questions.measure import measure_tab
+from pages.questions.spell import spell_tab
 from pages.runs import drafts
 from pages.runs.keyring import keyring
 from pages.runs.run_list import SHOWS_ANOTHER_MODEL, lost_run_notice, run_list

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from pages.ask import taken_away
-from pages.ask.asking import Draw, kind_choice, model_of
-from pages.ask.readings import ShownMap, changed_outputs, verdict
 from pages.controls.commands import MORE_STEPS, continuing_rate
 from pages.player.figure import live_figure
+from pages.questions import taken_away
+from pages.questions.asking import Draw, kind_choice, model_of
+from pages.questions.readings import ShownMap, changed_outputs, verdict
 from pages.shared import ownership, selection
 from pages.shared.plain import plain, show_error
 from pages.shared.session import session

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.pages.ask.conftest import separate_model
+from tests.pages.questions.conftest import separate_model
 from transformer.asking import SnapshotModel
 
 
 @pytest.fixture
 def ask(revisit):
     """The Beams tab of a finished run of 20 steps."""
-    return revisit(steps=20, width=16, learning_rate=0.02).go("explore").tab("Beams")
+    return revisit(steps=20, width=16, learning_rate=0.02).go("ask").tab("Beams")
 
 
 def boxes(visitor):
@@ -96,7 +96,7 @@ def test_an_invalid_search_setting_is_refused_in_place_and_can_be_corrected(ask,
 @pytest.mark.parametrize(("sent", "message"), [("99", "beam_width=99 is outside 1 to 16"), ("x", None)])
 def test_a_forged_link_is_handled_like_typed_input(ask, visit, sent, message):
     link = {"run": ask.run.id, "beam_width": sent}
-    other = visit(link, page="explore").tab("Beams")
+    other = visit(link, page="ask").tab("Beams")
     if message is None:
         assert other.errors == []
         assert other.value("beam_width") == 4
@@ -107,7 +107,7 @@ def test_a_forged_link_is_handled_like_typed_input(ask, visit, sent, message):
 
 def test_an_encoder_only_model_has_one_beam_whatever_the_width(visit):
     ask = visit(topology="encoder-only", steps=6).press("run_start").until("finished")
-    ask.go("explore").tab("Beams").set("explore_text", "owl")
+    ask.go("ask").tab("Beams").set("explore_text", "owl")
     assert boxes(ask) == expected_boxes(ask, "owl")
     assert ask.says("there is nothing to search")
     assert max(row for _, row in boxes(ask)) == 1
@@ -116,7 +116,7 @@ def test_an_encoder_only_model_has_one_beam_whatever_the_width(visit):
 
 def test_without_a_known_answer_nothing_is_marked_right_or_wrong(visit):
     ask = visit(task="en-fr", steps=2).press("run_start").until("finished")
-    ask.go("explore").tab("Beams").set("explore_text", "cat the the sees")
+    ask.go("ask").tab("Beams").set("explore_text", "cat the the sees")
     assert ask.errors == []
     assert set(table(ask)["right"]) == {"not known"}
     assert not ask.says("class='not'")
@@ -137,5 +137,5 @@ def test_only_the_open_tab_searches_and_it_searches_once(ask, monkeypatch):
 def test_the_tab_opens_with_the_beam_settings_of_the_run(visit):
     ask = visit(steps=2, decoding="beam", beams=3, length_penalty=0.5).press("run_start").until("finished")
     assert ask.run.config.train.beam_width == 3
-    ask.go("explore").tab("Beams")
+    ask.go("ask").tab("Beams")
     assert (ask.value("beam_width"), ask.value("beam_penalty")) == (3, 0.5)

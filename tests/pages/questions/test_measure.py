@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.pages.ask.conftest import separate_model
+from tests.pages.questions.conftest import separate_model
 
 NAMES = {
     "encoder.0": "enc 1 · head {}",
@@ -28,7 +28,7 @@ LEARNED = {"steps": 30, "width": 16, "learning_rate": 0.05}
 @pytest.fixture
 def ask(revisit):
     """The Measure tab of a finished run of 30 steps, whose heads were measured at steps 0, 25 and 30."""
-    return revisit(**LEARNED).go("explore").tab("Measure")
+    return revisit(**LEARNED).go("ask").tab("Measure")
 
 
 def table(visitor):
@@ -81,7 +81,7 @@ def test_the_step_on_the_screen_is_marked_on_the_curves(ask):
 
 
 def test_letters_right_are_reported_by_word_length_and_position(revisit):
-    ask = revisit(width=32, letters=4, batch_size=32, steps=130, seed=3).go("explore").tab("Measure")
+    ask = revisit(width=32, letters=4, batch_size=32, steps=130, seed=3).go("ask").tab("Measure")
     for step in (130, 25):
         report = separate_model(ask, step).by_length
         shown = ask.go_to_step(step).drawn("length_report_figure")

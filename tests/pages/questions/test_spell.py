@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.pages.ask.conftest import separate_model
+from tests.pages.questions.conftest import separate_model
 from transformer.figures import colors
 
 TWO_LAYERS = {"layers_encoder": 2, "layers_decoder": 2, "width": 12, "heads": 3, "steps": 22}
@@ -15,7 +15,7 @@ SITES = {"cross": "decoder.{}.cross", "encoder": "encoder.{}", "decoder": "decod
 @pytest.fixture
 def ask(revisit):
     """The Ask page of a finished run, with the weights of all its steps."""
-    visitor = revisit(**TWO_LAYERS).go("explore")
+    visitor = revisit(**TWO_LAYERS).go("ask")
     assert [snapshot.step for snapshot in visitor.run.view.snapshots] == [*range(23)]
     return visitor
 
@@ -191,7 +191,7 @@ def test_an_invalid_word_is_refused_in_place_and_the_last_valid_word_stays(ask, 
 
 
 def test_at_a_step_without_a_snapshot_the_nearest_snapshot_answers_and_is_named(visit):
-    ask = visit(**TWO_LAYERS).press("run_start").until("finished").go("explore").set("explore_text", "owl")
+    ask = visit(**TWO_LAYERS).press("run_start").until("finished").go("ask").set("explore_text", "owl")
     before = tile(ask.go_to_step(8), (4, 5), 1, 0)
     ask.run.thin_weights(3)
     assert [snapshot.step for snapshot in ask.run.view.snapshots] == [0, 7, 14, 22]
@@ -211,7 +211,7 @@ def test_at_a_step_beyond_the_run_the_last_step_answers_and_a_note_says_so(ask, 
 
 
 def test_the_untrained_model_can_be_asked_before_the_start(visit):
-    ask = visit({}, page="explore")
+    ask = visit({}, page="ask")
     assert ask.errors == []
     assert "· step 0 ·" in ask.drawn("explore_map_figure").changing["title.text"]
     assert len(ask.drawn("explore_map_figure").arrays["0.z"]) > 0

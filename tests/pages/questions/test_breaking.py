@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import LIVE
-from tests.pages.ask.conftest import block, caption, open_break_tab, separate_model, shown_head, weights
+from tests.pages.questions.conftest import block, caption, open_break_tab, separate_model, shown_head, weights
 from transformer.asking import SnapshotModel
 from transformer.figures import colors
 from transformer.interventions import NO_INTERVENTIONS, Block, Interventions
@@ -25,7 +25,7 @@ def ask(revisit):
 @pytest.fixture
 def learned(revisit):
     """The Break tab of a finished run that gets some held-out words right, but not all."""
-    return revisit(**SOME).go("explore").tab("Break")
+    return revisit(**SOME).go("ask").tab("Break")
 
 
 def taken(visitor, side):
@@ -63,14 +63,14 @@ def test_a_switched_off_head_changes_only_the_right_side(learned):
     assert "before" in ask.drawn("break_before_figure").changing["title.text"]
     assert not ask.run.view.interventions  # the run itself is unchanged
     assert [tracked.output for tracked in ask.run.view.frame.words] == outputs
-    ask.go("train").go("explore").tab("Break")
+    ask.go("watch").go("ask").tab("Break")
     assert ask.value("ablate_heads") == heads  # the choice is kept
     ask.press("ablate_none")
     assert caption(ask, "after").split("</small>")[1] == text.split("</small>")[1]
 
 
 def test_one_press_switches_off_all_heads_of_an_attention_but_the_shown_one(ask):
-    ask.go("train").choose(kind="encoder", pinned=["encoder.0", 1]).go("explore").tab("Break")
+    ask.go("watch").choose(kind="encoder", pinned=["encoder.0", 1]).go("ask").tab("Break")
     ask.press("ablate_others")
     assert ask.value("ablate_heads") == ["enc 1 · head 1", "enc 1 · head 3"]
     others = Interventions(ablated=(("encoder.0", 0), ("encoder.0", 2)))
@@ -81,13 +81,13 @@ def test_one_press_switches_off_all_heads_of_an_attention_but_the_shown_one(ask)
 
 
 def test_one_press_switches_off_the_shown_head_or_all_anti_diagonal_heads(ask, monkeypatch):
-    ask.go("train").choose(kind="encoder", pinned=["encoder.0", 1]).go("explore").tab("Break")
+    ask.go("watch").choose(kind="encoder", pinned=["encoder.0", 1]).go("ask").tab("Break")
     ask.press("ablate_shown")
     assert ask.value("ablate_heads") == ["enc 1 · head 2"]
     assert "switched off" in ask.drawn("break_after_figure").changing["title.text"]
     scores = {site: list(row) for site, row in ask.run.view.frame.scores.items()}
     clear = sorted(score for row in scores.values() for score in row)[-2]
-    monkeypatch.setattr("pages.ask.taken_away.THRESHOLD", clear)
+    monkeypatch.setattr("pages.questions.taken_away.THRESHOLD", clear)
     ask.press("ablate_turned")
     assert len(ask.value("ablate_heads")) == 2
     assert all("enc" in name or "dec" in name for name in ask.value("ablate_heads"))

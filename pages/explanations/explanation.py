@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.ask.asking import asked_snapshot
+from pages.questions.asking import asked_snapshot
 from pages.shared import selection
 from pages.shared.plain import plain, show_error
 from pages.shared.session import Place, session
@@ -56,7 +56,7 @@ def look_at_cell(kind: str, site: str, head: int, point: object) -> None:
 def look_inside_link() -> None:
     """Draw the link to Look inside."""
     st.page_link(
-        "anatomy.py",
+        "inside.py",
         label="Explain a cell",
         icon=":material/biotech:",
         help="Look inside: the picture of the whole model. Click a cell of the map first to open it there.",

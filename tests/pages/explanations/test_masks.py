@@ -91,7 +91,7 @@ def test_without_the_padding_mask_pad_columns_have_weight_and_the_page_shows_how
 
 def test_a_mask_is_switched_even_if_the_next_click_opens_another_page(masks):
     masks.at.toggle(key="mask_padding_on").set_value(False)
-    masks.go("explore").wait_until(lambda: masks.run.view.masks == {"causal": True, "padding": False})
+    masks.go("ask").wait_until(lambda: masks.run.view.masks == {"causal": True, "padding": False})
 
 
 def test_a_mask_can_be_switched_during_a_run_which_then_continues(visit, long):

@@ -16,7 +16,7 @@ LINK = "decoder.0.cross~1~2~4~weights"
 @pytest.fixture
 def inside(revisit):
     """The Look inside page of a finished run of 25 steps."""
-    return revisit(steps=25).go("anatomy")
+    return revisit(steps=25).go("inside")
 
 
 def keep(visitor, how=None, **cell):
@@ -46,10 +46,10 @@ def test_a_kept_cell_is_explained_with_the_number_of_the_model_and_is_in_the_lin
 
 def test_a_link_to_a_cell_opens_it_for_another_visitor_and_it_stays_open_across_pages(inside):
     keep(inside.go_to_step(25))
-    guest = inside.__class__(inside.link, {}, "anatomy")
+    guest = inside.__class__(inside.link, {}, "inside")
     assert formulas(guest) == formulas(inside)
     assert guest.player["opened"] == CELL
-    guest.go("explore").go("anatomy")
+    guest.go("ask").go("inside")
     assert formulas(guest) == formulas(inside)
 
 
@@ -116,13 +116,13 @@ def test_rows_and_heads_beyond_the_last_are_read_as_the_last(inside):
     ],
 )
 def test_a_forged_link_opens_nothing(inside, forged):
-    guest = inside.__class__({"run": inside.run.id, "box": forged}, {}, "anatomy")
+    guest = inside.__class__({"run": inside.run.id, "box": forged}, {}, "inside")
     assert guest.errors == []
     assert guest.player["opened"] is None
     assert "box" not in guest.link
 
 
 def test_a_click_on_a_map_on_watch_opens_its_cell_on_look_inside(inside):
-    watch = inside.go("train")
+    watch = inside.go("watch")
     at = {"at": {"kind": "cross"}, "head": ["decoder.0.cross", 1], "point": [2, 4]}
-    assert formulas(watch.send("player", "cell", at).go("anatomy"))[1].startswith("w_{3,5} = ")
+    assert formulas(watch.send("player", "cell", at).go("inside"))[1].startswith("w_{3,5} = ")

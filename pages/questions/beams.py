@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import streamlit as st
 
-from pages.ask.asking import Draw, model_of
-from pages.ask.readings import RIGHT, as_written
 from pages.player.figure import live_figure
+from pages.questions.asking import Draw, model_of
+from pages.questions.readings import RIGHT, as_written
 from pages.shared.plain import show_error_in
 from transformer.errors import InputError
 from transformer.figures.picture import escaped
