@@ -38,11 +38,11 @@ from pages.settings.presets import DEFAULT_PRESET, PRESETS
 from transformer.asking import model_of
 from transformer.config import RunConfig
 from transformer.recipes import RECIPES
+from transformer.recording.activations import record
 from transformer.recording.frames import MEMORY_LIMIT
-from transformer.recording.tape import record
 from transformer.recording.view import FINISHED, MAX_WORDS, Publisher, untrained
 from transformer.recording.weights import IN_MEMORY
-from transformer.runs.recorded_training import RecordedTraining
+from transformer.runs.training_session import TrainingSession
 from transformer.tasks import task_of
 from transformer.training.loop import train
 from transformer.training.state import TrainState
@@ -66,7 +66,7 @@ class Recorded:
             if words
             else task.corpus.tracked_words()
         )
-        self.training = RecordedTraining(self.published, [task.question(word) for word in asked])
+        self.training = TrainingSession(self.published, [task.question(word) for word in asked])
         self.recording, record = 0.0, self.training.recording.record
 
         def timed(*args: Any, **options: Any) -> None:

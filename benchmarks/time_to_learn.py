@@ -43,7 +43,7 @@ from transformer.insight.scores import clearest_head
 from transformer.recipes import RECIPES
 from transformer.recording.scorer import Scorer
 from transformer.recording.view import Publisher, untrained
-from transformer.runs.recorded_training import RecordedTraining
+from transformer.runs.training_session import TrainingSession
 from transformer.tasks import task_of
 from transformer.training.loop import Report, train
 from transformer.training.state import TrainState
@@ -114,7 +114,7 @@ def recorded(config: RunConfig) -> Contender:
     config = config.with_changes(evaluate_every=NEVER, goal=None, device="cpu", threads=1)
     task = task_of(config)
     words = [task.question(word) for word in task.corpus.tracked_words()]
-    training = RecordedTraining(Publisher(untrained(config, "benchmark")), words)
+    training = TrainingSession(Publisher(untrained(config, "benchmark")), words)
 
     def steps() -> Iterator[Report | None]:
         for step in range(1, config.train.steps + 1):

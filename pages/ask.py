@@ -11,9 +11,9 @@ from pages.questions.breaking import break_tab
 from pages.questions.measure import measure_tab
 from pages.questions.spell import spell_tab
 from pages.runs import drafts
+from pages.runs.export import export
 from pages.runs.keyring import keyring
 from pages.runs.run_list import SHOWS_ANOTHER_MODEL, lost_run_notice, run_list
-from pages.runs.take_away import take_away
 from pages.shared import selection
 from pages.shared.plain import show_error_in
 from pages.shared.session import session
@@ -74,5 +74,5 @@ def live(view: RunView) -> None:
 
 
 following(run, live, word=word, control=control, fixed=fixed)
-take_away(run, word)
+export(run, word)
 keyring()

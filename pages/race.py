@@ -20,7 +20,7 @@ from pages.runs.share import share
 from pages.shared import ownership, selection
 from pages.shared.session import session, take_requests
 from pages.shared.style import style
-from pages.stream.channel import buttons_state
+from pages.stream.broadcaster import buttons_state
 from pages.stream.tickets import ticket
 from pages.telling.listing import add_as_beat
 from transformer.errors import InputError

@@ -16,7 +16,7 @@ from pages.runs.share import link
 from pages.shared.plain import plain, show_error
 from pages.shared.session import request, sent_value, session
 from pages.shared.style import style
-from pages.stream.channel import buttons_state
+from pages.stream.broadcaster import buttons_state
 from pages.stream.files import plotly
 from pages.telling import telling
 from pages.telling.listing import listing

@@ -13,11 +13,11 @@ from pages.own_data.unknown import warn_of_unknown
 from pages.player import player, stale
 from pages.player.own_model import own_model
 from pages.runs import drafts
+from pages.runs.export import export
 from pages.runs.keyring import keyring
 from pages.runs.known import parent_of
 from pages.runs.run_list import lost_run_notice, run_list
 from pages.runs.share import share
-from pages.runs.take_away import take_away
 from pages.settings.beginnings import fill_once, values_of
 from pages.settings.expected import at_once
 from pages.settings.sidebar import settings
@@ -27,8 +27,8 @@ from pages.shared.wording import changed
 from pages.telling.listing import add_as_beat, offer_tour
 from transformer.player.pictures import ghost_of
 from transformer.player.sentences import unlearned
+from transformer.runs.any_run import AnyRun
 from transformer.runs.registry import REGISTRY
-from transformer.runs.watched import Watched
 
 style()
 buttons = buttons_row()
@@ -67,7 +67,7 @@ GREETING = (
 )
 
 
-def on_screen(word: str) -> Watched:
+def on_screen(word: str) -> AnyRun:
     """The recording that is shown until the visitor does something, if it has the word; otherwise the run."""
     return recording if word in (one.text for one in recording.questions) else run
 
@@ -102,6 +102,6 @@ look_inside_link()
 run_list(run)
 share(run, config or run.config)
 word = chosen_word(run)
-take_away(on_screen(word), word)
+export(on_screen(word), word)
 add_as_beat(on_screen(word), word=word)
 keyring()

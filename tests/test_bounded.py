@@ -14,7 +14,7 @@ from transformer.asking import QUESTION_CACHE, snapshot_model
 from transformer.bounded import BoundedCache, nbytes_of
 from transformer.config import RunConfig
 from transformer.interventions import NO_INTERVENTIONS
-from transformer.recording.developer import tensors_of
+from transformer.recording.map_computer import tensors_of
 from transformer.recording.weights import Snapshot, Weights
 from transformer.tasks import completed
 from transformer.training.state import TrainState

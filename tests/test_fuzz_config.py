@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from tests.fuzzing import profile, with_odd_value
 from transformer.config import KINDS_OF, LETTER_TASKS, TASKS, TOKENIZERS, RunConfig
 from transformer.errors import InputError
-from transformer.fitting import with_task
 from transformer.recipes import RECIPES, beginning
 from transformer.runs.limits import Limits
+from transformer.task_defaults import with_task
 from transformer.tasks import completed
 
 EXAMPLES, MANY = 40, 5000

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from transformer.errors import InputError
     from transformer.model.transformer import Transformer
     from transformer.recipes import RECIPES
-    from transformer.recording.tape import record
+    from transformer.recording.activations import record
     from transformer.runs.run import Run
     from transformer.training.loop import train
     from transformer.training.state import TrainState
@@ -33,7 +33,7 @@ _HOMES = {
     "Transformer": "transformer.model.transformer",
     "Watch": "transformer.watching.watch",
     "attention_of": "transformer.watching.attention",
-    "record": "transformer.recording.tape",
+    "record": "transformer.recording.activations",
     "train": "transformer.training.loop",
 }
 

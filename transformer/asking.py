@@ -21,9 +21,9 @@ from transformer.decoding.tree import Beams, beams_of
 from transformer.errors import InputError
 from transformer.interventions import NO_INTERVENTIONS, Interventions, check_interventions, open_cells
 from transformer.model.transformer import PAD_ID, Transformer
+from transformer.recording.activations import record
 from transformer.recording.frame import Array
 from transformer.recording.scorer import Scorer
-from transformer.recording.tape import record
 from transformer.recording.weights import Snapshot
 from transformer.tasks import Batch, Question, task_of
 

@@ -23,9 +23,9 @@ from transformer import TrainState, train
 from transformer.__main__ import main as command
 from transformer.config import KINDS_OF, RunConfig
 from transformer.errors import InputError
-from transformer.fitting import with_task
 from transformer.recipes import RECIPES, beginning
 from transformer.runs.run import Run
+from transformer.task_defaults import with_task
 
 STEPS = 50
 TASKS = ("reverse", "en-fr")

@@ -78,7 +78,7 @@ class Served:
             "shown and told": len(owners._shown) + len(owners._told),
             "queue": len(REGISTRY.queue._line),
             "upload bytes": sum(own.nbytes for own, _ in REGISTRY.uploads._held.values()),
-            "channels": len(news._channels),
+            "channels": len(news._broadcasters),
             "looking": len(news._looking),
             "news sockets": len(news._sockets),
             "question bytes": QUESTION_CACHE.nbytes,
@@ -99,13 +99,13 @@ class Served:
         """
         from streamlit.runtime.app_session import AppSession
 
-        from pages.stream.channel import Channel
-        from transformer.runs.remote import Remote
+        from pages.stream.broadcaster import RunBroadcaster
+        from transformer.runs.file_run import FileRun
         from transformer.runs.run import Run
         from transformer.runs.runner import Runner
         from transformer.storage.archive import Archive
 
-        classes: tuple[Any, ...] = (AppSession, Channel, Remote, Run, Runner, Archive)
+        classes: tuple[Any, ...] = (AppSession, RunBroadcaster, FileRun, Run, Runner, Archive)
         return {one.__name__: _counted(one) for one in classes}
 
     def steps(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from transformer.config import RunConfig
 from transformer.figures.race import race_curves, race_look
 from transformer.insight.names import examples_of
 from transformer.insight.seeds import Ending, in_common
-from transformer.runs.watched import Watched
+from transformer.runs.any_run import AnyRun
 from transformer.tasks import task_of
 
 
@@ -40,7 +40,7 @@ def differs_in(left: RunConfig, right: RunConfig) -> str:
     return f"{line or 'nothing differs'} · {batches}"
 
 
-def player_data(runs: Sequence[Watched]) -> dict[str, Any]:
+def player_data(runs: Sequence[AnyRun]) -> dict[str, Any]:
     """The data with which a player shows runs side by side."""
     views = [run.view for run in runs]
     if not any(view.own for view in views):

@@ -15,7 +15,7 @@ from pages.shared.session import request
 from pages.shared.wording import differences
 from transformer.config import RunConfig
 from transformer.recording.view import ENDED, FAILED, IDLE, PAUSED, QUEUED, TRAINING, RunView
-from transformer.runs.watched import Watched
+from transformer.runs.any_run import AnyRun
 
 _KEYS = """
 | key | what it does |
@@ -34,14 +34,14 @@ def buttons_row() -> DeltaGenerator:
 
 
 def controls(
-    run: Watched,
+    run: AnyRun,
     view: RunView,
     changes: dict[str, tuple[Any, Any]],
     config: RunConfig | None,
     row: DeltaGenerator,
     *,
     start: str = "",
-    beside: Sequence[Watched] = (),
+    beside: Sequence[AnyRun] = (),
     key: str = "run_start",
 ) -> None:
     """Draw the buttons of a run or draft.
@@ -113,7 +113,7 @@ def _starting(state: str, start: str, key: str, *, own: bool, enabled: bool) -> 
     )
 
 
-def _continuing(runs: Sequence[Watched], state: str, *, primary: bool) -> None:
+def _continuing(runs: Sequence[AnyRun], state: str, *, primary: bool) -> None:
     """Draw the button that pauses or resumes runs that have begun."""
     paused = state == PAUSED
     st.button(
@@ -128,7 +128,7 @@ def _continuing(runs: Sequence[Watched], state: str, *, primary: bool) -> None:
     )
 
 
-def _button(label: str, key: str, shortcut: str, runs: Sequence[Watched]) -> None:
+def _button(label: str, key: str, shortcut: str, runs: Sequence[AnyRun]) -> None:
     """Draw a small button that commands runs or, without runs, asks the page to start one."""
     st.button(
         label,
@@ -139,7 +139,7 @@ def _button(label: str, key: str, shortcut: str, runs: Sequence[Watched]) -> Non
     )
 
 
-def _pace(runs: Sequence[Watched], view: RunView) -> float | None:
+def _pace(runs: Sequence[AnyRun], view: RunView) -> float | None:
     """Draw the selectbox of the pace; return the pace in steps per second, or None for no limit."""
     if view.state != IDLE:  # the box shows the run's own pace, on every page that commands it
         st.session_state["pace"] = next(name for name, pace in PACE_NAMES.items() if pace == view.pace)
@@ -162,7 +162,7 @@ def _pace(runs: Sequence[Watched], view: RunView) -> float | None:
     return pace
 
 
-def _changed_settings(run: Watched, state: str, changes: dict[str, tuple[Any, Any]], own: bool) -> None:
+def _changed_settings(run: AnyRun, state: str, changes: dict[str, tuple[Any, Any]], own: bool) -> None:
     """Draw the settings that differ from the run's, and a button that applies a changed learning rate."""
     st.markdown(
         f":material/edit: **Changed:** {differences(changes)}. This run keeps its settings.", width="content"
@@ -177,7 +177,7 @@ def _changed_settings(run: Watched, state: str, changes: dict[str, tuple[Any, An
         )
 
 
-def _menu(run: Watched, view: RunView, own: bool) -> None:
+def _menu(run: AnyRun, view: RunView, own: bool) -> None:
     """Draw the controls that are needed less often: steps at a time, continuing an ended run, the keys."""
     with st.popover("Options", key="run_menu"):
         if own and view.state not in ENDED:

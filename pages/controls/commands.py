@@ -16,9 +16,9 @@ from pages.shared.wording import in_words
 from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.recording.view import ENDED, IDLE, PACES
+from transformer.runs.any_run import AnyRun
 from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
-from transformer.runs.watched import Watched
 
 PACE_NAMES = {"as fast as it can" if pace is None else f"{pace:g} steps/s": pace for pace in PACES}
 OBEYED_SECONDS = 0.6
@@ -46,7 +46,7 @@ def store_error() -> Iterator[None]:
         session.problem = str(error)
 
 
-def send_command(asked: str, *runs: Watched) -> None:
+def send_command(asked: str, *runs: AnyRun) -> None:
     """Callback: send a command to started runs.
 
     The next click, which may open another page, interrupts the script of a page, but never a callback.
@@ -76,7 +76,7 @@ def _tell(asked: str, run: Run) -> Future[None] | None:
     return None
 
 
-def continuing_rate(run: Watched) -> float:
+def continuing_rate(run: AnyRun) -> float:
     """Default highest learning rate with which an ended run continues."""
     return run.config.train.learning_rate / 2
 
@@ -86,7 +86,7 @@ def train_on(run: Run) -> None:
     await_effect(REGISTRY.continue_for(run, MORE_STEPS, continuing_rate(run)))
 
 
-def start_if_asked(run: Watched, config: RunConfig | None, *, edited: bool) -> Watched:
+def start_if_asked(run: AnyRun, config: RunConfig | None, *, edited: bool) -> AnyRun:
     """Start a run if Start was pressed since the page was last drawn, or Step while it shows a draft.
 
     The page does this, because a callback knows only the settings as last drawn.
@@ -133,7 +133,7 @@ def problem() -> None:
         show_error(in_words(session.problem))
 
 
-def _start(run: Watched, config: RunConfig, edited: bool) -> Run:
+def _start(run: AnyRun, config: RunConfig, edited: bool) -> Run:
     """Train the draft on the screen as it is, or else a new draft with the settings in `config`."""
     watched, before = run, None
     if edited or run.view.state != IDLE or not ownership.owns(run):

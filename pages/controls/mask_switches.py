@@ -12,7 +12,7 @@ from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.interventions import MASKS
 from transformer.recording.view import ENDED, FAILED, IDLE, RunView
-from transformer.runs.watched import Watched
+from transformer.runs.any_run import AnyRun
 
 _HELP = {
     "causal": "Blocks attention to later tokens. Without it, training shows the model the right answer.",
@@ -21,7 +21,7 @@ _HELP = {
 _OF_ENDED = " This run has ended: switch a mask to race it against a second run."
 
 
-def to_train(run: Watched) -> RunConfig:
+def to_train(run: AnyRun) -> RunConfig:
     """The settings that Start trains: those of the run, with the masks of the switches."""
     view, configured = run.view, run.config.model.masks
     if view.state == IDLE:  # the switches change the draft's own model
@@ -32,7 +32,7 @@ def to_train(run: Watched) -> RunConfig:
     )
 
 
-def beside(run: Watched) -> str:
+def beside(run: AnyRun) -> str:
     """Label of Start if it starts a race: if the switches differ from an ended run's masks; else empty."""
     view, shown = run.view, _shown(run.view)
     if view.state not in ENDED or shown == view.masks:
@@ -44,7 +44,7 @@ def beside(run: Watched) -> str:
     return "Race with these masks"
 
 
-def mask_switches(run: Watched) -> None:
+def mask_switches(run: AnyRun) -> None:
     """Draw a switch for each mask."""
     view, own = run.view, ownership.owns(run)
     for mask, on in _shown(view).items():
@@ -86,7 +86,7 @@ def _wanted(view: RunView) -> dict[str, bool]:
     return wanted if owner == view.id else {}
 
 
-def _switch(run: Watched, mask: str) -> None:
+def _switch(run: AnyRun, mask: str) -> None:
     """Callback: switch a mask of the run; for an ended run, only remember it."""
     session.mask_problem = session.problem = session.word_problem = None
     on = st.session_state.get(f"mask_{mask}_on")

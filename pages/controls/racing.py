@@ -19,8 +19,8 @@ from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.insight.seeds import LEAST_SEEDS, MOST_SEEDS
 from transformer.recording.view import IDLE, PAUSED
+from transformer.runs.any_run import AnyRun
 from transformer.runs.registry import REGISTRY
-from transformer.runs.watched import Watched
 from transformer.tasks.about import ABOUT
 
 CHANGES = (
@@ -33,7 +33,7 @@ USUAL_SEEDS = 8
 """Number of runs that differ in their seeds alone, unless another is chosen."""
 
 
-def runs_of_race() -> tuple[Watched, ...]:
+def runs_of_race() -> tuple[AnyRun, ...]:
     """The runs that the link or this session names, or else the drafts of a prepared race."""
     named = selection.named_in_link("race")
     asked = session.race if named is None else tuple(named.split(",")[: MOST_SEEDS - 1])
@@ -54,7 +54,7 @@ def runs_of_race() -> tuple[Watched, ...]:
     return drafts.draft(race.left, entry="left_draft"), drafts.draft(race.right, entry="right_draft")
 
 
-def untrained(runs: Sequence[Watched]) -> Sequence[Watched]:
+def untrained(runs: Sequence[AnyRun]) -> Sequence[AnyRun]:
     """Return untrained runs to race: these, or, if any has begun, new ones with their settings."""
     if all(run.view.state == IDLE for run in runs):
         return runs
@@ -62,7 +62,7 @@ def untrained(runs: Sequence[Watched]) -> Sequence[Watched]:
     return [drafts.new_draft(run.config, run) for run in runs]
 
 
-def start_race(runs: Sequence[Watched], steps: int | None = None) -> None:
+def start_race(runs: Sequence[AnyRun], steps: int | None = None) -> None:
     """Train those of the runs that this visitor owns and that have not ended.
 
     Args:
@@ -92,7 +92,7 @@ def start_race(runs: Sequence[Watched], steps: int | None = None) -> None:
     selection.look_at(None)
 
 
-def race(first: Watched, against: str | Sequence[RunConfig]) -> None:
+def race(first: AnyRun, against: str | Sequence[RunConfig]) -> None:
     """Race a run against others, and open the page Race; an error is stored in the session.
 
     Args:
@@ -120,7 +120,7 @@ def race(first: Watched, against: str | Sequence[RunConfig]) -> None:
         st.switch_page("race.py", query_params={})
 
 
-def other_seeds(run: Watched) -> None:
+def other_seeds(run: AnyRun) -> None:
     """Draw the menu that trains the settings of a run again with the seeds that follow its own."""
     seed, (least, most) = run.config.seed, (LEAST_SEEDS, MOST_SEEDS)
     with st.popover(
@@ -155,7 +155,7 @@ def other_seeds(run: Watched) -> None:
         st.rerun()  # the problem is shown above
 
 
-def race_against(run: Watched) -> None:
+def race_against(run: AnyRun) -> None:
     """Draw the menu that starts a race of the run on the screen against another one."""
     with st.popover(
         "Race against…",
@@ -204,7 +204,7 @@ def race_against(run: Watched) -> None:
         st.rerun()  # the problem is shown above
 
 
-def _value(run: Watched, name: str) -> Any:
+def _value(run: AnyRun, name: str) -> Any:
     """Draw the widget for the new run's value of a setting; return the value."""
     now, limit = run.config.flat()[name], RunConfig.limit_of(name)
     key = f"race_value_{name}"

@@ -12,10 +12,10 @@ from pages.shared.plain import plain, show_error
 from pages.shared.session import MASKS, request, session, take_requests
 from transformer.config import LETTER_TASKS
 from transformer.errors import InputError
-from transformer.runs.watched import Watched
+from transformer.runs.any_run import AnyRun
 
 
-def draw_word_box(run: Watched) -> None:
+def draw_word_box(run: AnyRun) -> None:
     """Draw the box in which the owner of a run adds or removes a word, for all viewers of the run."""
     carry_out_word_requests(run)
     with st.sidebar, st.container(key="own_words", gap="xsmall"):
@@ -45,7 +45,7 @@ def draw_word_box(run: Watched) -> None:
         _problem()
 
 
-def _mean_choice(run: Watched) -> None:
+def _mean_choice(run: AnyRun) -> None:
     """Draw the choice of the words whose mean map is tracked too; no page but Watch and Race shows it."""
     lengths = run.task.corpus.mean_lengths
     if not lengths or session.page == MASKS:
@@ -76,12 +76,12 @@ def _mean_choice(run: Watched) -> None:
     )
 
 
-def askable(run: Watched) -> list[str]:
+def askable(run: AnyRun) -> list[str]:
     """The tracked words, without mean maps."""
     return [question.text for question in run.questions if not question.words]
 
 
-def word_choice(run: Watched) -> str:
+def word_choice(run: AnyRun) -> str:
     """Draw the choice of a tracked word, on pages whose player has none; return the chosen word."""
     word = chosen_word(run, means=False)
     words = list(dict.fromkeys([*askable(run), word]))
@@ -109,7 +109,7 @@ def word_choice(run: Watched) -> str:
     return word
 
 
-def chosen_word(run: Watched, *, means: bool = True) -> str:
+def chosen_word(run: AnyRun, *, means: bool = True) -> str:
     """The word chosen in this session or else in the link; if not tracked, the first tracked word.
 
     Args:
@@ -127,7 +127,7 @@ def chosen_word(run: Watched, *, means: bool = True) -> str:
     return session.word
 
 
-def input_help(run: Watched) -> str:
+def input_help(run: AnyRun) -> str:
     """What can be typed for this run, as the help text of a box."""
     train = run.config.train
     if train.task in LETTER_TASKS:
@@ -158,7 +158,7 @@ def _drop() -> None:
     request("drop_word", session.word or "")
 
 
-def carry_out_word_requests(run: Watched) -> None:
+def carry_out_word_requests(run: AnyRun) -> None:
     """Carry out requests to add or drop a tracked word, at once and in any state of the run."""
     for what, word in take_requests("drop_word", "add_word"):
         try:

@@ -9,7 +9,7 @@ from transformer.insight.names import examples_of, parts_of
 from transformer.interventions import PAD
 from transformer.recording.frame import Frame
 from transformer.recording.view import RunView
-from transformer.runs.watched import Watched
+from transformer.runs.any_run import AnyRun
 
 
 def two_losses(frame: Frame | None, task: str) -> str:
@@ -55,12 +55,12 @@ def learned_with(view: RunView) -> str:
     )
 
 
-def others(run: Watched, word: str) -> tuple[str, ...]:
+def others(run: AnyRun, word: str) -> tuple[str, ...]:
     """The other tracked words, which form a batch with this one and so decide its padding."""
     return tuple(text for text in askable(run) if text != word)
 
 
-def batch_table(run: Watched, chosen: str) -> str:
+def batch_table(run: AnyRun, chosen: str) -> str:
     """The tracked words as one batch of tokens, with [PAD] marked."""
     words = askable(run)
     batch = run.task.encode(words, filled=not run.view.masks["padding"])

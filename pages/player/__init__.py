@@ -9,13 +9,13 @@ import streamlit as st
 
 from pages.shared import ownership, selection
 from pages.shared.session import CLOCKS, Place, sent_value, session
-from pages.stream.channel import buttons_state
+from pages.stream.broadcaster import buttons_state
 from pages.stream.files import PLAYER, loading, plotly, styles
 from pages.stream.tickets import ticket
 from transformer.anatomy.boxes import CHANGEABLE_SETTINGS
 from transformer.recording.view import RunView
+from transformer.runs.any_run import AnyRun
 from transformer.runs.registry import REGISTRY
-from transformer.runs.watched import Watched
 
 KEY = "player"
 COMPONENT = st.components.v2.component(
@@ -28,7 +28,7 @@ COMPONENT = st.components.v2.component(
 
 
 def player(
-    run: Watched,
+    run: AnyRun,
     view: RunView,
     *,
     word: str,
@@ -139,7 +139,7 @@ def has_head(view: RunView, kind: object, site: object, head: object) -> bool:
     )
 
 
-def _take_choice(run: Watched, sent: dict[str, Any]) -> None:
+def _take_choice(run: AnyRun, sent: dict[str, Any]) -> None:
     """Store the word, kind, head, outline and clock that the browser sent, if this run has them."""
     view = run.view
     word, kind = sent.get("word"), sent.get("kind")

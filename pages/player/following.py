@@ -15,11 +15,11 @@ from pages.player import player, stale
 from pages.shared import selection
 from pages.shared.session import session
 from transformer.recording.view import RunView
-from transformer.runs.watched import Watched
+from transformer.runs.any_run import AnyRun
 
 
 def following(
-    run: Watched,
+    run: AnyRun,
     draw: Callable[[RunView], None],
     *,
     word: str,

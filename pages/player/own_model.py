@@ -8,16 +8,16 @@ from streamlit.delta_generator import DeltaGenerator
 from pages.controls.racing import race_against
 from pages.controls.words import chosen_word
 from pages.player import player, stale
+from pages.runs.export import export
 from pages.runs.keyring import keyring
 from pages.runs.run_list import run_list
 from pages.runs.share import share
-from pages.runs.take_away import take_away
 from pages.shared import selection
 from pages.shared.plain import plain
 from pages.shared.session import session
 from pages.shared.style import style
 from transformer.axes import is_own
-from transformer.runs.watched import Watched
+from transformer.runs.any_run import AnyRun
 
 PAGES_OF_OUR_MODELS = {
     "Ask": "The page Ask runs the model on any word",
@@ -26,7 +26,7 @@ PAGES_OF_OUR_MODELS = {
 }
 
 
-def own_model(run: Watched, row: DeltaGenerator) -> None:
+def own_model(run: AnyRun, row: DeltaGenerator) -> None:
     """Draw the page Watch for a run of an own model. The page cannot control its training.
 
     Args:
@@ -68,7 +68,7 @@ def own_model(run: Watched, row: DeltaGenerator) -> None:
         )
     run_list(run)
     share(run, None)
-    take_away(run, chosen_word(run))
+    export(run, chosen_word(run))
     keyring()
 
 

@@ -16,7 +16,7 @@ from transformer.interventions import Interventions
 from transformer.player.index import KIND_NAMES
 from transformer.recording.view import FAILED, RunView
 from transformer.recording.weights import Snapshot
-from transformer.runs.watched import Watched
+from transformer.runs.any_run import AnyRun
 
 if TYPE_CHECKING:  # these import torch, which is loaded with the first question
     from transformer.answers import Answer
@@ -26,7 +26,7 @@ Draw: TypeAlias = "Callable[[RunView, Snapshot | None, Answer | None], None]"
 """Draws a tab for a run at one step, from the model's snapshot and its answer to the word."""
 
 
-def ask_word(run: Watched) -> str:
+def ask_word(run: AnyRun) -> str:
     """Draw the page's own box for any word; return the last valid word."""
     words = askable(run)
     word, chosen = st.session_state.get("asked_word_text"), session.word
@@ -67,7 +67,7 @@ def ask_word(run: Watched) -> str:
     return word
 
 
-def asked_word(run: Watched) -> str:
+def asked_word(run: AnyRun) -> str:
     """Return the word in the box, for callbacks: it may have changed since the page was drawn."""
     try:
         return run.task.question(st.session_state.get("explore_text") or "").text
@@ -103,7 +103,7 @@ def model_of(view: RunView, snapshot: Snapshot, more: Interventions | None = Non
     return snapshot_model(view.config, snapshot, taken)
 
 
-def kind_choice(run: Watched) -> str:
+def kind_choice(run: AnyRun) -> str:
     """Draw the choice of a kind of attention in the current container; return one of the model's kinds."""
     # Assign the value: on the first run of another page, the new widget does not find the old widget's value.
     shown = selection.kind(run.view)

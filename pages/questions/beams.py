@@ -17,7 +17,7 @@ from transformer.figures.picture import escaped
 from transformer.figures.tree import beam_tree
 from transformer.recording.view import RunView
 from transformer.recording.weights import Snapshot
-from transformer.runs.watched import Watched
+from transformer.runs.any_run import AnyRun
 
 if TYPE_CHECKING:  # imports torch
     from transformer.answers import Answer
@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # imports torch
 TALL = "max(340px, calc(100vh - 470px))"
 
 
-def beams_tab(run: Watched, word: str) -> Draw:
+def beams_tab(run: AnyRun, word: str) -> Draw:
     """Draw the widgets of the tab; return the function that draws the rest at a step."""
     train = run.config.train
     with st.sidebar:

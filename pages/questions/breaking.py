@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from pages.controls.commands import MORE_STEPS, continuing_rate
 from pages.player.figure import live_figure
-from pages.questions import taken_away
+from pages.questions import interventions
 from pages.questions.asking import Draw, kind_choice, model_of
 from pages.questions.readings import ShownMap, changed_outputs, verdict
 from pages.shared import ownership, selection
@@ -23,7 +23,7 @@ from transformer.insight.names import full_head_name
 from transformer.interventions import Interventions
 from transformer.recording.view import ENDED, FAILED, IDLE, RunView
 from transformer.recording.weights import Snapshot
-from transformer.runs.watched import Watched
+from transformer.runs.any_run import AnyRun
 
 if TYPE_CHECKING:
     from transformer.answers import Answer
@@ -50,17 +50,17 @@ class Side:
     picture: DeltaGenerator
 
 
-def break_tab(run: Watched, word: str) -> Draw:
+def break_tab(run: AnyRun, word: str) -> Draw:
     """Draw the widgets of the tab; return the function that draws the rest at a step."""
     if st.session_state.get("broken") != (run.id, word):
         st.session_state["broken"] = run.id, word
-        taken_away.forget_problems()
+        interventions.forget_problems()
     view = run.view
     left, right = st.columns([1, 2.3], gap="medium")
     with left:
         st.multiselect(
             "Switch heads off (ablation)",
-            list(taken_away.head_options(view)),
+            list(interventions.head_options(view)),
             key="ablate_heads",
             placeholder="choose heads…",
             persist_state="session",
@@ -69,10 +69,10 @@ def break_tab(run: Watched, word: str) -> Draw:
         with st.container(horizontal=True, gap="xsmall"):
             for key, label, tip in SWITCHES:
                 st.button(
-                    label, key=f"ablate_{key}", help=tip, on_click=taken_away.switch_off, args=(run, key)
+                    label, key=f"ablate_{key}", help=tip, on_click=interventions.switch_off, args=(run, key)
                 )
         _block_controls(run, word)
-        taken = taken_away.taken(run, word)
+        taken = interventions.taken(run, word)
         _in_training(run, word, view, taken)
     with st.sidebar:
         kind = kind_choice(run)
@@ -140,7 +140,7 @@ def _head_chosen() -> None:
             session.pinned = site, head
 
 
-def _block_controls(run: Watched, word: str) -> None:
+def _block_controls(run: AnyRun, word: str) -> None:
     """Draw the widgets that block a cell, and the list of what is blocked."""
     with st.container(key="block_cell"):
         st.markdown("**Block a cell**: click on the left map, or enter a row and a column")
@@ -151,7 +151,7 @@ def _block_controls(run: Watched, word: str) -> None:
         with st.container(horizontal=True, vertical_alignment="bottom", gap="xsmall"):
             for name in ("row", "column"):
                 st.number_input(name, key=f"block_{name}", step=1, width=80, persist_state="session")
-            st.button("Block", key="block_add", on_click=taken_away.block, args=(run,))
+            st.button("Block", key="block_add", on_click=interventions.block, args=(run,))
         for label, key, options in (("What", "block_what", WHAT), ("Where", "block_where", WHERE)):
             st.selectbox(
                 label,
@@ -163,17 +163,17 @@ def _block_controls(run: Watched, word: str) -> None:
             )
         if "block_problem" in st.session_state:
             show_error(st.session_state["block_problem"])
-        for i, block in enumerate(taken_away.blocks(run, word)):
+        for i, block in enumerate(interventions.blocks(run, word)):
             st.button(
                 f"✕ {plain(block.text())}",
                 key=f"unblock_{i}",
                 type="tertiary",
-                on_click=taken_away.unblock,
+                on_click=interventions.unblock,
                 args=(run, word, i),
             )
 
 
-def _in_training(run: Watched, word: str, view: RunView, taken: Interventions) -> None:
+def _in_training(run: AnyRun, word: str, view: RunView, taken: Interventions) -> None:
     """Draw the buttons that apply the change to the run itself."""
     if view.interventions:
         st.caption(f"Active in the run: {plain(view.interventions.text())}.")
@@ -187,14 +187,14 @@ def _in_training(run: Watched, word: str, view: RunView, taken: Interventions) -
             key="intervene_run",
             icon=":material/play_arrow:" if ended else ":material/content_cut:",
             disabled=not own or view.state in (IDLE, FAILED) or not taken,
-            on_click=taken_away.apply_to_run,
+            on_click=interventions.apply_to_run,
             args=(run, word),
         )
         if own and view.interventions:
             st.button(
                 f"Continue without changes: {rate}" if ended else "Undo all changes in the run",
                 key="intervene_none",
-                on_click=taken_away.undo_in_run,
+                on_click=interventions.undo_in_run,
                 args=(run,),
             )
         if "intervene_problem" in st.session_state:
@@ -233,9 +233,9 @@ def _draw_side(
         )
 
 
-def _block_clicked(run: Watched, word: str, point: object) -> None:
+def _block_clicked(run: AnyRun, word: str, point: object) -> None:
     """Block the clicked cell of the left map, in the scope set by the widgets "What" and "Where"."""
     if isinstance(point, tuple):
         st.session_state["block_row"], st.session_state["block_column"] = point[0] + 1, point[1] + 1
-        taken_away.block(run, word)
+        interventions.block(run, word)
         session.page_is_stale = True  # the list of blocked cells is outside the fragment

@@ -18,7 +18,7 @@ from transformer.player.pictures import SCORES, score_picture
 from transformer.recording.frame import Frame
 from transformer.recording.view import RunView
 from transformer.recording.weights import Snapshot
-from transformer.runs.watched import Watched
+from transformer.runs.any_run import AnyRun
 from transformer.tasks.unknown import mostly_known
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _ALL_UNKNOWN = "All scores are 0: every test example has too many unknown tokens
 _HEIGHT = "max(300px, calc(100vh - 460px))"
 
 
-def measure_tab(run: Watched, word: str) -> Draw:
+def measure_tab(run: AnyRun, word: str) -> Draw:
     """Draw the widgets of the tab. Returns the function that draws its figures and its table."""
     left, right = st.columns(2, gap="medium")
     names = _names(run.view.frame)

@@ -23,7 +23,7 @@ from transformer.insight.narrator import narrate
 from transformer.player.sentences import counts
 from transformer.recording.view import RunView
 from transformer.recording.weights import Snapshot
-from transformer.runs.watched import Watched
+from transformer.runs.any_run import AnyRun
 
 if TYPE_CHECKING:
     from transformer.answers import Answer, Reading
@@ -39,7 +39,7 @@ ROW = 17
 BARS_TALL = "max(200px, 19vh)"
 
 
-def spell_tab(run: Watched, word: str) -> Draw:
+def spell_tab(run: AnyRun, word: str) -> Draw:
     """Draw the widgets of the tab; return the function that draws the rest at a step."""
     if st.session_state.get("spelled") != (run.id, word):
         st.session_state["spelled"], st.session_state["spell_row"] = (run.id, word), 0

@@ -19,8 +19,8 @@ from transformer.errors import InputError
 from transformer.insight.moments import TURNED
 from transformer.player.sentences import STATE_SIGNS
 from transformer.recording.view import RunFacts
+from transformer.runs.any_run import AnyRun
 from transformer.runs.registry import REGISTRY
-from transformer.runs.watched import Watched
 from transformer.storage.library import UNDO_SECONDS
 from transformer.tasks.about import ABOUT
 
@@ -49,7 +49,7 @@ def all_runs_button(n: int) -> None:
     _offer_undo("sidebar")
 
 
-def all_runs(current: Watched) -> None:
+def all_runs(current: AnyRun) -> None:
     """Draw the dialog if it is open: a page that is drawn anew keeps it open."""
     if session.all_runs is not None and session.all_runs == session.page:
         _dialog(current)
@@ -61,7 +61,7 @@ def _stand(is_open: bool) -> None:
 
 
 @st.dialog("All runs", width="large", on_dismiss=lambda: _stand(False))
-def _dialog(current: Watched) -> None:
+def _dialog(current: AnyRun) -> None:
     if session.all_runs is None:
         st.rerun()  # a run was opened
     own, elsewhere = listed_runs(current)

@@ -9,9 +9,9 @@ from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.interventions import NO_INTERVENTIONS
 from transformer.recording.view import IDLE
+from transformer.runs.any_run import AnyRun
 from transformer.runs.demo import demo_run
 from transformer.runs.registry import REGISTRY
-from transformer.runs.watched import Watched
 from transformer.storage.tokens import new_token
 from transformer.tasks import completed, task_of
 
@@ -19,7 +19,7 @@ READY_SECONDS = 1.5
 """Longest wait of the page for a new model; a large model appears later by itself."""
 
 
-def draft(config: RunConfig | None = None, *, entry: str = "draft") -> Watched:
+def draft(config: RunConfig | None = None, *, entry: str = "draft") -> AnyRun:
     """Return the draft of the current settings; if they changed, build a new one that keeps the words.
 
     Args:
@@ -37,7 +37,7 @@ def draft(config: RunConfig | None = None, *, entry: str = "draft") -> Watched:
     return run
 
 
-def new_draft(config: RunConfig, old: Watched | None) -> Watched:
+def new_draft(config: RunConfig, old: AnyRun | None) -> AnyRun:
     """Build a draft with the words of the run that it replaces, if the settings accept them."""
     words = None if old is None else _askable(old, config) or None
     token = new_token()
@@ -48,7 +48,7 @@ def new_draft(config: RunConfig, old: Watched | None) -> Watched:
     return run
 
 
-def _askable(old: Watched, config: RunConfig) -> tuple[str, ...]:
+def _askable(old: AnyRun, config: RunConfig) -> tuple[str, ...]:
     """The words of a run that these settings accept; none if the task differs."""
     task = task_of(config)
     if task.name != old.task.name:
@@ -62,7 +62,7 @@ def _askable(old: Watched, config: RunConfig) -> tuple[str, ...]:
     return tuple(words)
 
 
-def recording_or_draft(run: Watched) -> Watched:
+def recording_or_draft(run: AnyRun) -> AnyRun:
     """Return the recording of this model, as long as a draft is untouched; otherwise return the run.
 
     The draft is built meanwhile; all buttons and boxes act on the draft.

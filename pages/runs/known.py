@@ -13,8 +13,8 @@ from pages.shared.session import session
 from pages.shared.wording import distinguishing_labels
 from transformer.player.sentences import STATE_SIGNS
 from transformer.recording.view import ENDED, QUEUED, TRAINING, RunFacts
+from transformer.runs.any_run import AnyRun
 from transformer.runs.registry import REGISTRY
-from transformer.runs.watched import Watched
 from transformer.tasks.about import ABOUT
 
 
@@ -37,7 +37,7 @@ def parents(view: RunFacts) -> Iterator[RunFacts]:
         yield (view := parent)
 
 
-def known_runs(run: Watched | None) -> Iterator[RunFacts]:
+def known_runs(run: AnyRun | None) -> Iterator[RunFacts]:
     """Runs that this visitor started or opened, and their parents; newest first.
 
     Other visitors' runs are not listed: a run is known by its link.
@@ -48,7 +48,7 @@ def known_runs(run: Watched | None) -> Iterator[RunFacts]:
     return (found for id_ in reversed(every) if (found := REGISTRY.facts_of_run(id_)) is not None)
 
 
-def listed_runs(current: Watched) -> tuple[list[RunFacts], dict[str, RunFacts]]:
+def listed_runs(current: AnyRun) -> tuple[list[RunFacts], dict[str, RunFacts]]:
     """The visitor's runs, and those trained elsewhere by the name of their file, as lists show them.
 
     Those that train or wait to come first, then the newest; of those trained elsewhere, the last written.

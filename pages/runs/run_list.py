@@ -16,8 +16,8 @@ from pages.shared.plain import plain, show_error
 from pages.shared.session import session
 from transformer.errors import InputError
 from transformer.recording.view import IDLE, MAX_NAME, RunFacts
+from transformer.runs.any_run import AnyRun
 from transformer.runs.registry import REGISTRY
-from transformer.runs.watched import Watched
 from transformer.storage.file import SUFFIX
 from transformer.storage.tokens import new_token
 
@@ -27,7 +27,7 @@ SHOWS_ANOTHER_MODEL = "This page shows another model. To train your own, press S
 """Notice on pages that have no Start button."""
 
 
-def run_list(current: Watched) -> None:
+def run_list(current: AnyRun) -> None:
     """Draw the list in the sidebar. A click shows that run and does not affect any training."""
     own, elsewhere = listed_runs(current)
     with st.sidebar, st.container(key="run_picker"):
@@ -56,13 +56,13 @@ def run_list(current: Watched) -> None:
     all_runs(current)
 
 
-def _recent(runs: Sequence[RunFacts], current: Watched) -> list[RunFacts]:
+def _recent(runs: Sequence[RunFacts], current: AnyRun) -> list[RunFacts]:
     """The first of these runs; the one on the screen is always among them."""
     here = [run for run in runs[MAX_LISTED:] if run.id == current.id]
     return [*runs[: MAX_LISTED - len(here)], *here]
 
 
-def _button(label: str, run: RunFacts, current: Watched) -> None:
+def _button(label: str, run: RunFacts, current: AnyRun) -> None:
     st.button(
         label,
         key=f"show_{run.id}",
@@ -73,7 +73,7 @@ def _button(label: str, run: RunFacts, current: Watched) -> None:
     )
 
 
-def _name(run: Watched) -> None:
+def _name(run: AnyRun) -> None:
     """Draw the field for the name of the run on the screen."""
     st.session_state["run_name"] = run.view.name
     st.text_input(

@@ -17,14 +17,14 @@ from pages.shared import ownership, selection
 from pages.shared.session import joined
 from transformer.config import RunConfig
 from transformer.recording.view import IDLE
+from transformer.runs.any_run import AnyRun
 from transformer.runs.registry import REGISTRY
-from transformer.runs.watched import Watched
 
 ALONE = ("localhost", "127.0.0.1", "::1")
 """Names by which a machine refers to itself."""
 
 
-def share(run: Watched, config: RunConfig | None, *, race: Sequence[Watched] = ()) -> None:
+def share(run: AnyRun, config: RunConfig | None, *, race: Sequence[AnyRun] = ()) -> None:
     """Draw both links in the sidebar.
 
     Args:
@@ -67,7 +67,7 @@ def _settings(config: RunConfig) -> dict[str, str]:
     return query
 
 
-def _owner_link(run: Watched) -> None:
+def _owner_link(run: AnyRun) -> None:
     """Draw the owner's link only after a press of its button, and only until the next interaction, since the
     screen may be on a projector."""
     if not st.button("Show the owner's link", key="owner_show", icon=":material/key:"):
@@ -84,7 +84,7 @@ def _code(link: str) -> str:
     return f"<img class='hl-code' alt='QR code of the link below' src='{html.escape(picture)}'>"
 
 
-def _beside(run: Watched) -> dict[str, str]:
+def _beside(run: AnyRun) -> dict[str, str]:
     """Draw a switch that adds this visitor's runs before this one to the link; return their parameter."""
     own = [parent.id for parent in parents(run.view) if keyring.token_of(parent.id)]
     if not own or not st.toggle(

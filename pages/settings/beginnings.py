@@ -12,9 +12,9 @@ from pages.settings.presets import DEFAULT_PRESET, OF_TASK, PRESETS, SHORT
 from pages.settings.task_settings import task_choice
 from pages.shared.session import session
 from transformer.config import KINDS_OF, TASKS, RunConfig
-from transformer.fitting import for_pairs, with_task
 from transformer.recipes import RECIPES, beginning
-from transformer.runs.watched import Watched
+from transformer.runs.any_run import AnyRun
+from transformer.task_defaults import for_pairs, with_task
 
 GOALS = {"none": None, "90%": 0.9, "95%": 0.95, "99%": 0.99, "100%": 1.0}
 OWN = "default"
@@ -39,7 +39,7 @@ def base_of(config: RunConfig) -> RunConfig:
     return with_task(beginning(name, config.model.topology, published=config.published), config.train.task)
 
 
-def fill(run: Watched) -> None:
+def fill(run: AnyRun) -> None:
     """Put the settings of a run into the widgets, before they are drawn; an own model has none."""
     if run.view.own is not None:
         return
@@ -48,7 +48,7 @@ def fill(run: Watched) -> None:
     st.session_state["preset"] = config.recipe if config.recipe in PRESETS else DEFAULT_PRESET
 
 
-def fill_once(run: Watched | None) -> None:
+def fill_once(run: AnyRun | None) -> None:
     """Put the settings of a shared link's run into the widgets, on the first page that has them."""
     if run is not None and not session.settings_filled:
         fill(run)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from pages.runs import keyring
 from pages.shared.session import session
+from transformer.runs.any_run import AnyRun
 from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
-from transformer.runs.watched import Watched
 
 
-def owns(run: Watched) -> bool:
+def owns(run: AnyRun) -> bool:
     """Whether this visitor may command a run; never true of a run that is trained elsewhere or replayed."""
     return isinstance(run, Run) and REGISTRY.owners.is_owner(run.id, keyring.token_of(run.id))
 
 
-def command(run: Watched) -> Run:
+def command(run: AnyRun) -> Run:
     """Return the run as one that can be commanded.
 
     Raises:

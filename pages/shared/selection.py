@@ -13,8 +13,8 @@ from transformer.config import KINDS_OF
 from transformer.insight.names import is_ours
 from transformer.recording.frame import Frame
 from transformer.recording.view import RunView
+from transformer.runs.any_run import AnyRun
 from transformer.runs.registry import REGISTRY
-from transformer.runs.watched import Watched
 
 BESIDE, MOST_BESIDE = "with", 12
 """Parameter of a link that shows earlier runs too, and how many of them are looked up."""
@@ -22,7 +22,7 @@ MOST_STEPS = 10**9
 """Upper bound of step numbers: a visitor can send any number."""
 
 
-def chosen_run() -> Watched | None:
+def chosen_run() -> AnyRun | None:
     """Return the run that the link or this session names, if it still exists, and put it into the link."""
     asked = named_in_link("run") or session.run
     run = REGISTRY.get(asked)
@@ -66,7 +66,7 @@ def _note_beside() -> None:
     session.beside = ",".join(found) or None
 
 
-def choose(run: Watched) -> None:
+def choose(run: AnyRun) -> None:
     """Select this run on all pages."""
     if run.id not in session.known_runs:
         session.known_runs.append(run.id)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from transformer.config import RunConfig
-from transformer.runs.watched import Watched
+from transformer.runs.any_run import AnyRun
 from transformer.tasks.about import ABOUT
 
 MOST_CHANGED = 4
@@ -46,7 +46,7 @@ SETTING_NAMES = {
 _NAMED = re.compile(rf"\b({'|'.join(SETTING_NAMES)})=")
 
 
-def changed(run: Watched, config: RunConfig | None) -> dict[str, tuple[Any, Any]]:
+def changed(run: AnyRun, config: RunConfig | None) -> dict[str, tuple[Any, Any]]:
     """Settings of a configuration that differ from those of a run."""
     if config is None:
         return {}

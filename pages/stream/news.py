@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from pages.shared.selection import MOST_STEPS
-from pages.stream.channel import Channel, Now, find, tick
+from pages.stream.broadcaster import Now, RunBroadcaster, find, tick
 from pages.stream.hidden import HiddenParts, hides_word
 from pages.stream.tickets import HEADER, SUBPROTOCOL_PREFIX, is_allowed_origin, verify
 from transformer.errors import InputError
@@ -28,7 +28,7 @@ ON_THE_WAY = 2
 AHEAD_MS, MOST_AHEAD = 150, 3
 """Milliseconds of a message's way and back for each further one, and the most of these."""
 KEPT_SECONDS = 60.0
-"""Most seconds for which the channel of a run is kept after its last viewer has left."""
+"""Most seconds for which the broadcaster of a run is kept after its last viewer has left."""
 QUIET_SECONDS = 0.5
 """Least seconds between two states sent to a page that does not follow the run."""
 LONGEST = 2_000
@@ -38,8 +38,8 @@ REFUSED, FULL, TOO_LONG, BROKEN = 1008, 1013, 1009, 1011
 GONE = (WebSocketDisconnect, RuntimeError, OSError)
 """Errors raised when the browser has disconnected."""
 
-_channels: dict[tuple[str, HiddenParts], tuple[Channel, set[Viewer]]] = {}
-_looking: dict[Channel, asyncio.Task[None]] = {}
+_broadcasters: dict[tuple[str, HiddenParts], tuple[RunBroadcaster, set[Viewer]]] = {}
+_looking: dict[RunBroadcaster, asyncio.Task[None]] = {}
 _sockets: set[WebSocket] = set()
 
 
@@ -94,16 +94,16 @@ class Viewer:
         late = clock - self.told_at >= QUIET_SECONDS
         return now.counted != self.told and (self.live or late)
 
-    def message(self, channel: Channel, clock: float) -> bytes:
+    def message(self, broadcaster: RunBroadcaster, clock: float) -> bytes:
         """The next message: the newest state, and its maps unless they were sent already."""
-        now, maps = channel.now, b""
+        now, maps = broadcaster.now, b""
         if self.live:
             self.shown = now.at
             if self.word is not None and now.at >= 0:
-                made = channel.maps(now, self.word, self.whole)
+                made = broadcaster.maps(now, self.word, self.whole)
                 if made is not self.sent:
                     maps = self.sent = made
-        message = channel.message(now, self.version, maps)
+        message = broadcaster.message(now, self.version, maps)
         if self.version == now.version - 1:
             self.version += 1
         self.told, self.told_at, self.beat = now.counted, clock, now.beat
@@ -111,38 +111,38 @@ class Viewer:
         return message
 
 
-async def _channel(run_id: str, hides: HiddenParts) -> tuple[Channel, set[Viewer]] | None:
-    """The channel of a run for all viewers with the same hidden parts, looked up in a worker thread."""
+async def _broadcaster(run_id: str, hides: HiddenParts) -> tuple[RunBroadcaster, set[Viewer]] | None:
+    """The broadcaster of a run for all viewers with the same hidden parts, looked up in a worker thread."""
     key = run_id, hides
-    if key not in _channels:
+    if key not in _broadcasters:
         run = await asyncio.to_thread(find, run_id)
         if run is None:
             return None
-        channel = Channel(run, hides)
-        await asyncio.to_thread(channel.look, 0)
-        return _held(channel, set())
-    return _channels[key]
+        broadcaster = RunBroadcaster(run, hides)
+        await asyncio.to_thread(broadcaster.look, 0)
+        return _held(broadcaster, set())
+    return _broadcasters[key]
 
 
-def _held(channel: Channel, viewers: set[Viewer]) -> tuple[Channel, set[Viewer]]:
-    """The channel under which a run is known: this one, unless another task has added one meanwhile."""
-    key = channel.run.id, channel.hides
-    if key not in _channels:
-        _channels[key] = channel, viewers
+def _held(broadcaster: RunBroadcaster, viewers: set[Viewer]) -> tuple[RunBroadcaster, set[Viewer]]:
+    """The broadcaster under which a run is known: this one, unless another task has added one meanwhile."""
+    key = broadcaster.run.id, broadcaster.hides
+    if key not in _broadcasters:
+        _broadcasters[key] = broadcaster, viewers
         asyncio.get_running_loop().call_later(KEPT_SECONDS, _forget, key)
-    return _channels[key]
+    return _broadcasters[key]
 
 
 def _forget(key: tuple[str, HiddenParts]) -> None:
-    """Delete the channel of a run without viewers; with viewers, check again later."""
-    if key in _channels:
-        if _channels[key][1]:
+    """Delete the broadcaster of a run without viewers; with viewers, check again later."""
+    if key in _broadcasters:
+        if _broadcasters[key][1]:
             asyncio.get_running_loop().call_later(KEPT_SECONDS, _forget, key)
         else:
-            del _channels[key]
+            del _broadcasters[key]
 
 
-async def _broadcast(channel: Channel, viewers: set[Viewer]) -> None:
+async def _broadcast(broadcaster: RunBroadcaster, viewers: set[Viewer]) -> None:
     """Look at a run as long as it has viewers, and wake the tasks that send what is new."""
     clock = asyncio.get_running_loop().time
     logged = ""
@@ -150,19 +150,19 @@ async def _broadcast(channel: Channel, viewers: set[Viewer]) -> None:
         while viewers:
             began = clock()
             try:
-                await asyncio.to_thread(channel.look, len(viewers))
+                await asyncio.to_thread(broadcaster.look, len(viewers))
             except Exception as error:  # the next look may succeed
                 if repr(error) != logged:
                     logged = repr(error)
-                    LOG.exception("A look at run %s failed", channel.run.id[:6])
+                    LOG.exception("A look at run %s failed", broadcaster.run.id[:6])
             for viewer in viewers:
                 viewer.wake.set()
             await asyncio.sleep(max(0.01, tick(len(viewers)) - (clock() - began)))
     finally:
-        del _looking[channel]
+        del _looking[broadcaster]
 
 
-async def _serve(viewer: Viewer, channel: Channel) -> None:
+async def _serve(viewer: Viewer, broadcaster: RunBroadcaster) -> None:
     """Send one viewer what is new; if a message fails, close the socket, so that the page reconnects."""
     clock = asyncio.get_running_loop().time
     while True:
@@ -171,11 +171,11 @@ async def _serve(viewer: Viewer, channel: Channel) -> None:
         if viewer.ping is not None:
             ping, viewer.ping = viewer.ping, None
             await viewer.socket.send_text(str(ping))
-        while viewer.listens and viewer.wants(channel.now, clock()):
+        while viewer.listens and viewer.wants(broadcaster.now, clock()):
             try:
-                message = viewer.message(channel, clock())
+                message = viewer.message(broadcaster, clock())
             except Exception:
-                LOG.exception("A message on run %s failed", channel.run.id[:6])
+                LOG.exception("A message on run %s failed", broadcaster.run.id[:6])
                 await viewer.socket.close(BROKEN)
                 return
             await viewer.socket.send_bytes(message)
@@ -196,7 +196,7 @@ async def news(socket: WebSocket) -> None:
         return
     _sockets.add(socket)
     try:
-        found = await _channel(run_id, hides)
+        found = await _broadcaster(run_id, hides)
         await socket.accept(subprotocol=offered[0])
         if found is None:
             await socket.close(REFUSED)
@@ -206,12 +206,12 @@ async def news(socket: WebSocket) -> None:
         _sockets.discard(socket)
 
 
-async def _attend(socket: WebSocket, channel: Channel, viewers: set[Viewer]) -> None:
+async def _attend(socket: WebSocket, broadcaster: RunBroadcaster, viewers: set[Viewer]) -> None:
     viewer = Viewer(socket)
     viewers.add(viewer)
-    if channel not in _looking:
-        _looking[channel] = asyncio.create_task(_broadcast(channel, viewers))
-    serving = asyncio.create_task(_serve(viewer, channel))
+    if broadcaster not in _looking:
+        _looking[broadcaster] = asyncio.create_task(_broadcast(broadcaster, viewers))
+    serving = asyncio.create_task(_serve(viewer, broadcaster))
     try:
         while True:
             text = await socket.receive_text()
@@ -242,11 +242,11 @@ def _compressed(request: Request, content: bytes, caching: str) -> Response:
     return Response(content, media_type="application/octet-stream", headers=headers)
 
 
-async def _admitted(request: Request) -> Channel:
-    """The channel of the run that a request may read; any other request is refused."""
+async def _admitted(request: Request) -> RunBroadcaster:
+    """The broadcaster of the run that a request may read; any other request is refused."""
     run_id = request.path_params["run"]
     hides = verify(request.headers.get(HEADER, ""), run_id) if SHAPE.fullmatch(run_id) else None
-    found = None if hides is None or not is_allowed_origin(request) else await _channel(run_id, hides)
+    found = None if hides is None or not is_allowed_origin(request) else await _broadcaster(run_id, hides)
     if found is None:
         raise HTTPException(403, "")
     return found[0]
@@ -254,23 +254,23 @@ async def _admitted(request: Request) -> Channel:
 
 async def index(request: Request) -> Response:
     """Handle a request for the index of a run, which browsers never cache."""
-    channel = await _admitted(request)
-    return _compressed(request, await asyncio.to_thread(channel.whole), "no-store")
+    broadcaster = await _admitted(request)
+    return _compressed(request, await asyncio.to_thread(broadcaster.whole), "no-store")
 
 
 async def chunk(request: Request) -> Response:
     """The maps of a word over some steps; the content under a name never changes."""
-    channel = await _admitted(request)
-    content = await asyncio.to_thread(channel.chunk, request.path_params["name"])
+    broadcaster = await _admitted(request)
+    content = await asyncio.to_thread(broadcaster.chunk, request.path_params["name"])
     if content is None:
         return Response(status_code=404)
-    caching = "no-store" if channel.hides else "private, max-age=31536000, immutable"
+    caching = "no-store" if broadcaster.hides else "private, max-age=31536000, immutable"
     return _compressed(request, content, caching)
 
 
 async def picture(request: Request) -> Response:
     """A forward pass, its parts of scores, or the changes of a step; an input error is sent as text."""
-    channel = await _admitted(request)
+    broadcaster = await _admitted(request)
     from pages.stream.picture import change, forward_pass, parts  # they import torch
 
     make = {"picture": forward_pass, "parts": parts, "change": change}.get(request.path_params["what"])
@@ -280,9 +280,10 @@ async def picture(request: Request) -> Response:
     word = asked.get("word", "")
     try:
         # Compare the word as the task normalises it, however it was typed.
-        if channel.hides and hides_word(channel.hides, task_of(channel.run.config).question(word).text):
+        run, hides = broadcaster.run, broadcaster.hides
+        if hides and hides_word(hides, task_of(run.config).question(word).text):
             raise InputError("A row of this word is hidden until it has been guessed.")
-        content = await asyncio.to_thread(make, channel.run, channel.view, step, asked)
+        content = await asyncio.to_thread(make, run, broadcaster.view, step, asked)
     except InputError as error:
         return Response(str(error), status_code=422, media_type="text/plain")
     return Response(content, media_type="application/octet-stream", headers={"cache-control": "no-store"})

@@ -16,15 +16,15 @@ from transformer.errors import InputError
 from transformer.figures.colors import LOOK
 from transformer.recording.view import RunView
 from transformer.recording.weights import Snapshot
-from transformer.runs.watched import Watched
+from transformer.runs.any_run import AnyRun
 
 
-def beside(run: Watched, word: str, asked: Mapping[str, str]) -> tuple[str, ...]:
+def beside(run: AnyRun, word: str, asked: Mapping[str, str]) -> tuple[str, ...]:
     """The other words in the batch of a word: all other tracked words if the request asks for them."""
     return others(run, word) if asked.get("batch") else ()
 
 
-def forward_pass(run: Watched, view: RunView, step: int, asked: Mapping[str, str]) -> bytes:
+def forward_pass(run: AnyRun, view: RunView, step: int, asked: Mapping[str, str]) -> bytes:
     """The forward pass of a word through the kept weights nearest to `step`, packed for the browser.
 
     Args:
@@ -55,7 +55,7 @@ def forward_pass(run: Watched, view: RunView, step: int, asked: Mapping[str, str
     )
 
 
-def parts(_run: Watched, view: RunView, step: int, asked: Mapping[str, str]) -> bytes:
+def parts(_run: AnyRun, view: RunView, step: int, asked: Mapping[str, str]) -> bytes:
     """The parts of all scores of one attention in a forward pass of a word alone.
 
     Args:
@@ -75,7 +75,7 @@ def parts(_run: Watched, view: RunView, step: int, asked: Mapping[str, str]) -> 
     return packed_parts(passed, [site])
 
 
-def change(run: Watched, view: RunView, step: int, asked: Mapping[str, str]) -> bytes:
+def change(run: AnyRun, view: RunView, step: int, asked: Mapping[str, str]) -> bytes:
     """The changes that the training step after `step` made: a line of JSON, followed by all attention
     weights and probabilities after that step.
 

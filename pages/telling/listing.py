@@ -19,13 +19,13 @@ from transformer.axes import sites_of
 from transformer.errors import InputError
 from transformer.player.sentences import narration
 from transformer.recording.view import ENDED, IDLE, RunView
+from transformer.runs.any_run import AnyRun
 from transformer.runs.registry import REGISTRY
-from transformer.runs.watched import Watched
 from transformer.stories.files import MOST_BYTES, read_story, stories, with_beat
 from transformer.stories.story import INSIDE, RACE, TOUR, Story
 
 
-def offer_tour(run: Watched | None) -> None:
+def offer_tour(run: AnyRun | None) -> None:
     """Offer the tour to visitors who have no run yet."""
     with st.sidebar, st.container(key="offer_tour"):  # even if empty: elements below keep their place
         if run is None:
@@ -107,7 +107,7 @@ def _uploaded() -> None:
         session.own_story = file.getvalue()[: MOST_BYTES + 1].decode(errors="replace")
 
 
-def add_as_beat(*runs: Watched, word: str) -> None:
+def add_as_beat(*runs: AnyRun, word: str) -> None:
     """Draw the button that adds the screen to the visitor's story; not for own models: no story trains one.
 
     Args:
@@ -127,7 +127,7 @@ def add_as_beat(*runs: Watched, word: str) -> None:
         )
 
 
-def _add(runs: tuple[Watched, ...], word: str) -> None:
+def _add(runs: tuple[AnyRun, ...], word: str) -> None:
     try:
         session.own_story = with_beat(
             session.own_story, [run.config for run in runs], _beat(runs[0].view, word)

@@ -18,10 +18,10 @@ from pages.stream.tickets import ticket
 from transformer.errors import InputError
 from transformer.interventions import NO_INTERVENTIONS, Interventions
 from transformer.recording.view import ENDED, IDLE
+from transformer.runs.any_run import AnyRun
 from transformer.runs.demo import OF_STORIES, recording
 from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
-from transformer.runs.watched import Watched
 from transformer.storage.tokens import new_token
 from transformer.stories.files import MOST_BYTES, read_story, stories
 from transformer.stories.story import BEFORE, Beat, Story
@@ -53,7 +53,7 @@ def named(name: str) -> Story:
     return story
 
 
-def fitting(story: Story, first: Watched | None) -> tuple[Story, list[str]]:
+def fitting(story: Story, first: AnyRun | None) -> tuple[Story, list[str]]:
     """A story ready to be presented, with the visitor's run `first`, if any, in place of its first run.
 
     Returns:
@@ -72,7 +72,7 @@ def fitting(story: Story, first: Watched | None) -> tuple[Story, list[str]]:
     return replace(story, beats=beats), why
 
 
-def cast(story: Story, first: Watched | None) -> dict[str, str]:
+def cast(story: Story, first: AnyRun | None) -> dict[str, str]:
     """Reserve the runs of a story, which are built when a beat needs them; `first` is the first of them.
 
     Returns:
@@ -186,7 +186,7 @@ def _last(beat: Beat, story: Story, name: str) -> int:
     return turned if beat.step == "turned" else int(BEFORE * turned)
 
 
-def _recording(story: Story, name: str) -> Watched:
+def _recording(story: Story, name: str) -> AnyRun:
     found = recording(OF_STORIES[story.runs[name].recording or ""])
     if found is None:
         raise InputError("The recording of this story cannot be read. Install the app anew.")

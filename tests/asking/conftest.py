@@ -7,7 +7,7 @@ import torch
 
 from transformer.asking import SnapshotModel
 from transformer.interventions import NO_INTERVENTIONS, Interventions
-from transformer.recording.tape import record
+from transformer.recording.activations import record
 from transformer.recording.weights import Snapshot
 
 WORDS = ("frog", "q", "ox", "kayak")  # kayak is longer than the training words of the half-trained model

@@ -10,7 +10,7 @@ from transformer.decoding.beam import Decoding
 from transformer.decoding.spelling import spell
 from transformer.errors import InputError
 from transformer.interventions import NO_INTERVENTIONS
-from transformer.recording.recorder import Recorder
+from transformer.recording.map_recorder import MapRecorder
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_interventions_affect_the_search(half_asked, ask_without):
 
 def test_a_run_with_beam_search_uses_it_for_every_answer(half_trained, half_asked, asked_with_beams):
     words = half_trained.task.held_out()[:60]
-    recorder = Recorder(half_trained.model, half_trained.task, Decoding(4, 0.6))
+    recorder = MapRecorder(half_trained.model, half_trained.task, Decoding(4, 0.6))
     differing = 0
     for word in words:
         found, answer = asked_with_beams.beams(word, 4, 0.6), asked_with_beams.answer(word)

@@ -12,7 +12,7 @@ from transformer.anatomy.trace import trace
 from transformer.asking import SnapshotModel, snapshot_model
 from transformer.config import RunConfig
 from transformer.interventions import NO_INTERVENTIONS, Interventions
-from transformer.recording.recorder import Recorder
+from transformer.recording.map_recorder import MapRecorder
 from transformer.recording.weights import Snapshot
 from transformer.training.loop import train
 from transformer.training.state import TrainState
@@ -182,11 +182,11 @@ def test_a_model_without_a_padding_mask_is_asked_with_the_padding_of_its_trainin
 
 def test_watch_ask_and_look_inside_show_the_same_map_of_a_word(seeing_padding):
     state, snapshot = seeing_padding
-    recorder, words = Recorder(state.model, state.task), ("cat", "longestone", "ox")
+    recorder, words = MapRecorder(state.model, state.task), ("cat", "longestone", "ox")
     for word in words:  # the second is longer than any training word
         recorder.add(state.task.question(word))
     recorder.buffer.copy(180)
-    written, recorded = recorder.write(180).by_word, recorder.develop()
+    written, recorded = recorder.write(180).by_word, recorder.compute()
     for word, chunk in zip(words, recorded, strict=True):
         answer = snapshot_model(state.config, snapshot).answer(word)
         passed = trace(state.config, snapshot, word)

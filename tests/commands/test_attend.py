@@ -13,7 +13,7 @@ import pytest
 from tests.conftest import change, with_facts
 from transformer.asking import snapshot_model
 from transformer.interventions import Block, Interventions
-from transformer.recording.tape import record
+from transformer.recording.activations import record
 from transformer.runs.run import Run
 from transformer.storage.archive import Archive
 from transformer.storage.file import Store

@@ -9,7 +9,7 @@ import torch
 
 from transformer.interventions import NO_INTERVENTIONS, Block, Interventions
 from transformer.model.stack_layers import LayerKVCache
-from transformer.recording.tape import record
+from transformer.recording.activations import record
 
 SOS = 1
 K = 4  # width of a head: 12 over 3 heads

@@ -13,7 +13,7 @@ from tests.model.articles import D, H, encoder_layers, future_mask, layer_norm, 
 from transformer.interventions import NO_INTERVENTIONS, Interventions
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.transformer import Transformer
-from transformer.recording.tape import record
+from transformer.recording.activations import record
 
 LENGTHS = [6, 3, 5, 1]  # B = 4, the longest 6
 ALONE = ["encoder-only", "decoder-only"]

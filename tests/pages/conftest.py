@@ -13,10 +13,10 @@ import streamlit as st
 from streamlit.components.v2 import manifest_scanner
 
 from pages.controls import mask_switches
-from pages.questions import taken_away
+from pages.questions import interventions
 from tests.pages.visitor import Visitor
 from transformer.config import RunConfig
-from transformer.recording import recorder
+from transformer.recording import map_recorder
 from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
 from transformer.training.loop import train
@@ -97,13 +97,13 @@ def shared() -> Iterator[SharedRuns]:
 @pytest.fixture(autouse=True)
 def every_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """Record every step, although recording a tiny model takes longer than its step."""
-    monkeypatch.setattr(recorder, "KNOWN_SECONDS", 1e9)
+    monkeypatch.setattr(map_recorder, "KNOWN_SECONDS", 1e9)
 
 
 @pytest.fixture(autouse=True)
 def patient_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a page wait up to 60 s for a change in its run's model, since the machine may be busy."""
-    for part in (taken_away, mask_switches):
+    for part in (interventions, mask_switches):
         monkeypatch.setattr(part, "INTERVENTION_SECONDS", 60.0)
 
 

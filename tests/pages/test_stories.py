@@ -8,7 +8,7 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 
-from pages.stream.channel import find
+from pages.stream.broadcaster import find
 from pages.telling.cards import pixels
 from pages.telling.telling import hides_of, named, packed
 from tests.pages.conftest import TINY

@@ -15,7 +15,7 @@ import numpy as np
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.testing.v1 import AppTest
 
-from pages.stream.channel import Channel, find
+from pages.stream.broadcaster import RunBroadcaster, find
 from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
 
@@ -186,9 +186,9 @@ class Visitor:
     @property
     def news(self) -> dict[str, Any]:
         """The news that viewers of the run in the player receive."""
-        channel = Channel(find(self.player["run"]))
-        channel.look(1)
-        return json.loads(channel.now.said)
+        broadcaster = RunBroadcaster(find(self.player["run"]))
+        broadcaster.look(1)
+        return json.loads(broadcaster.now.said)
 
     @property
     def link(self) -> dict[str, str]:

@@ -9,7 +9,7 @@ import pytest
 from transformer.evaluation import Evaluation
 from transformer.recording.frame import Frame
 from transformer.recording.frames import Frames
-from transformer.recording.recorder import Recorder
+from transformer.recording.map_recorder import MapRecorder
 from transformer.training.state import TrainState
 
 
@@ -23,11 +23,11 @@ def evaluation_fixture() -> Callable[..., Evaluation]:
 
 
 @pytest.fixture(scope="session")
-def recorder_of() -> Callable[[TrainState, Sequence[str]], Recorder]:
+def recorder_of() -> Callable[[TrainState, Sequence[str]], MapRecorder]:
     """Return a recorder of a model that tracks these words."""
 
-    def make(state: TrainState, words: Sequence[str]) -> Recorder:
-        recorder = Recorder(state.model, state.task, state.decoding)
+    def make(state: TrainState, words: Sequence[str]) -> MapRecorder:
+        recorder = MapRecorder(state.model, state.task, state.decoding)
         for word in words:
             recorder.add(state.task.question(word))
         return recorder
@@ -36,13 +36,13 @@ def recorder_of() -> Callable[[TrainState, Sequence[str]], Recorder]:
 
 
 @pytest.fixture(scope="session")
-def frame_of(recorder_of: Callable[..., Recorder]) -> Callable[..., Frame]:
+def frame_of(recorder_of: Callable[..., MapRecorder]) -> Callable[..., Frame]:
     """Return the frame of a model in its present state."""
 
-    def make(state: TrainState, words: Sequence[str], *, recorder: Recorder | None = None) -> Frame:
+    def make(state: TrainState, words: Sequence[str], *, recorder: MapRecorder | None = None) -> Frame:
         recorder, step = recorder or recorder_of(state, words), state.step
         seen = [evaluation(step), recorder.measure(step), recorder.write(step)]
         recorder.buffer.copy(step)
-        return Frames([*seen, *recorder.develop()], aim=state.task.aim)[-1]
+        return Frames([*seen, *recorder.compute()], aim=state.task.aim)[-1]
 
     return make

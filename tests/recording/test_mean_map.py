@@ -7,9 +7,9 @@ import pytest
 
 from transformer.insight.scores import gold_cells
 from transformer.interventions import Block, Interventions
+from transformer.recording.activations import record
 from transformer.recording.chunk import ONE
 from transformer.recording.frames import Frames
-from transformer.recording.tape import record
 from transformer.training.loop import train
 from transformer.training.state import TrainState
 
@@ -26,7 +26,7 @@ def recorded(recorder_of, evaluation):
         recorder.add(state.task.mean(length))
         seen = [evaluation(step), recorder.measure(step), recorder.write(step)]
         recorder.buffer.copy(step)
-        return Frames([*seen, *recorder.develop()], aim=state.task.aim)[-1]
+        return Frames([*seen, *recorder.compute()], aim=state.task.aim)[-1]
 
     return make
 

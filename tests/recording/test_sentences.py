@@ -14,7 +14,7 @@ from transformer.axes import reading_sites
 from transformer.decoding.greedy import Written
 from transformer.insight.scores import head_scores
 from transformer.interventions import NO_INTERVENTIONS
-from transformer.recording.tape import record
+from transformer.recording.activations import record
 from transformer.recording.weights import Snapshot
 from transformer.tasks.corpus import Corpus, Pair
 from transformer.tasks.writing import Writing

@@ -12,9 +12,9 @@ from transformer.config import RunConfig
 from transformer.interventions import Interventions
 from transformer.recording.view import Publisher, untrained
 from transformer.runs.limits import Limits
-from transformer.runs.recorded_training import RecordedTraining
 from transformer.runs.registry import Registry
 from transformer.runs.run import Run
+from transformer.runs.training_session import TrainingSession
 from transformer.storage.library import Library
 from transformer.tasks import task_of
 
@@ -90,7 +90,7 @@ def training():
 
     def make(config, words=("ox", "cab"), **facts):
         published, task = Publisher(replace(untrained(config, "x"), **facts)), task_of(config)
-        return RecordedTraining(published, [task.question(word) for word in words]), published
+        return TrainingSession(published, [task.question(word) for word in words]), published
 
     return make
 

@@ -8,7 +8,7 @@ import threading
 from tests.runs.conftest import losses_of
 from tests.security.stranger import SMALL, run_in_thread, visiting
 from tests.serving import start_server
-from transformer.runs.recorded_training import unpack
+from transformer.runs.training_session import unpack
 from transformer.storage.saved import read_run
 from transformer.storage.tokens import new_token
 from transformer.training.state import TrainState

@@ -12,10 +12,10 @@ from tests.runs.conftest import take
 from transformer.asking import model_of
 from transformer.insight import moments
 from transformer.interventions import Interventions
-from transformer.recording.developer import BATCH
+from transformer.recording.map_computer import BATCH
 from transformer.recording.scorer import Scorer
 from transformer.recording.view import Publisher, RunView
-from transformer.runs import run_recording as module
+from transformer.runs import run_recorder as module
 
 
 def assert_complete(view: RunView) -> None:
@@ -37,7 +37,7 @@ def test_a_run_has_a_frame_and_the_weights_of_each_step(tiny, training, losses, 
     assert [f.words[0].output_step for f in published.view.frames[18:22]] == [0, 0, 20, 20]
 
 
-def test_unwatched_frames_are_developed_in_batches_and_watched_frames_once_they_have_waited_long_enough(
+def test_unwatched_frames_are_computed_in_batches_and_watched_frames_once_they_have_waited_long_enough(
     tiny, training, monkeypatch
 ):
     one, published = training(tiny(steps=90, evaluate_every=90, goal=None))
@@ -54,13 +54,13 @@ def test_unwatched_frames_are_developed_in_batches_and_watched_frames_once_they_
     one.step(alone=False, watched=True)
     assert published.view.frames.steps[-1] == published.view.step - 1
     whole_again = published.view
-    one.recording.develop()
+    one.recording.compute()
     assert_complete(published.view)
     assert whole_again.frames.steps[-1] == published.view.step - 1  # an older view is unchanged
 
 
-@pytest.mark.parametrize(("runs", "developed"), [(1, [1, 2, 3, 4, 5, 6, 7]), (3, [1, 1, 1, 4, 4, 4, 7])])
-def test_runs_that_take_turns_are_each_shown_less_often(tiny, training, monkeypatch, runs, developed):
+@pytest.mark.parametrize(("runs", "computed"), [(1, [1, 2, 3, 4, 5, 6, 7]), (3, [1, 1, 1, 4, 4, 4, 7])])
+def test_runs_that_take_turns_are_each_shown_less_often(tiny, training, monkeypatch, runs, computed):
     one, published = training(tiny(steps=90, evaluate_every=90, goal=None))
     monkeypatch.setattr(module, "WATCHED_SECONDS", 1.0)
     newest = []
@@ -71,7 +71,7 @@ def test_runs_that_take_turns_are_each_shown_less_often(tiny, training, monkeypa
         monkeypatch.setattr(module, "time", clock)
         one.step(alone=False, watched=True, runs=runs)
         newest.append(published.view.frames.steps[-1])
-    assert newest == developed
+    assert newest == computed
 
 
 def test_the_first_frame_is_published_together_with_its_weights(tiny, training, monkeypatch):
@@ -100,7 +100,7 @@ def test_no_batch_mixes_two_models(tiny, training):
         if plan != published.view.interventions:
             one.intervene(plan)
         take(one, 4)
-    one.recording.develop()
+    one.recording.compute()
     view = published.view
     assert_complete(view)
     taken = [plans[0]] * 4 + [plans[1]] * 4 + [plans[2]] * 5  # the step of a change shows the new plan
@@ -113,9 +113,7 @@ def test_no_batch_mixes_two_models(tiny, training):
 
 
 @pytest.mark.parametrize("command", ["pause", "stop", "add_word"])
-def test_pending_frames_are_developed_before_a_run_stands_still_or_adds_a_word(
-    tiny, make_run, until, command
-):
+def test_pending_frames_are_computed_before_a_run_stands_still_or_adds_a_word(tiny, make_run, until, command):
     run = make_run(tiny(steps=100_000, evaluate_every=100_000))
     run.start()
     until(lambda: run.view.step > 3)
@@ -158,8 +156,8 @@ def test_the_past_of_a_word_is_recorded_with_the_masks_of_each_step(tiny, traini
         take(one, 3)
         one.intervene(taken)
     one.recording.add_word(one.state.task.question("dog"))
-    while one.recording.owes_a_past:
-        one.recording.develop_past()
+    while one.recording.has_backfill:
+        one.recording.compute_past()
     frames = published.view.frames
     assert frames.steps_of("dog") == tuple(range(7))
     blocked = [np.isnan(frame.map(2, "decoder.0.self")[0, 0, 1]) for frame in frames]
@@ -172,8 +170,8 @@ def test_a_word_that_replaces_another_removes_only_the_maps_of_that_word(tiny, t
     take(one, 5)
     monkeypatch.setattr(module, "MAX_WORDS", 2)
     one.recording.add_word(one.state.task.question("dog"))
-    while one.recording.owes_a_past:
-        one.recording.develop_past()
+    while one.recording.has_backfill:
+        one.recording.compute_past()
     assert_complete(published.view)
     assert published.view.frames.words == ("cab", "dog")
     assert {len(frame.words) for frame in published.view.frames} == {2}

@@ -13,9 +13,9 @@ import pytest
 
 from tests.runs.conftest import unseen_for
 from transformer.errors import InputError
-from transformer.runs import remote
+from transformer.runs import file_run
+from transformer.runs.file_run import FileRun
 from transformer.runs.owners import Visitor
-from transformer.runs.remote import Remote
 from transformer.runs.run import Run
 from transformer.storage import archive
 from transformer.storage.archive import Archive
@@ -169,7 +169,7 @@ def test_a_run_requested_before_its_thread_releases_the_file_can_be_changed_once
     run = run_of(registry, 3, token)
     unseen_for(run, 60)
     ask_for_something(registry, tiny)
-    assert isinstance(registry.get(run.id), Remote)
+    assert isinstance(registry.get(run.id), FileRun)
     with pytest.raises(InputError, match="cannot be changed here"):
         registry.control(run.id, token)
     may_close.set()
@@ -181,7 +181,7 @@ def test_a_run_requested_before_its_thread_releases_the_file_can_be_changed_once
 
 
 def test_a_run_whose_process_was_killed_can_be_changed_here(server, tiny, until, tmp_path, monkeypatch):
-    monkeypatch.setattr(remote, "FREE_SECONDS", 0.0)
+    monkeypatch.setattr(file_run, "FREE_SECONDS", 0.0)
     token = new_token()
     config = tiny(steps=100_000, evaluate_every=100_000).to_json()
     command = [sys.executable, "-c", OTHER, str(tmp_path / "runs"), config, token]
@@ -189,7 +189,7 @@ def test_a_run_whose_process_was_killed_can_be_changed_here(server, tiny, until,
         id_, registry = other.stdout.readline().strip(), server(library=True)
         until(lambda: registry.get(id_) and registry.get(id_).view.step > 0, 60)
         watched = registry.get(id_)
-        assert isinstance(watched, Remote)
+        assert isinstance(watched, FileRun)
         assert watched.view.state == "training"
         assert registry.get(id_) is watched
         other.kill()
@@ -208,7 +208,7 @@ def test_a_run_in_a_named_file_stays_read_only_and_is_not_claimed(server, tiny, 
     until(lambda: run.kept)
     registry = server(library=True)
     watched = registry.get(run.id)
-    assert isinstance(watched, Remote)
+    assert isinstance(watched, FileRun)
     run.put_away()
     run.join()
     watched._asked_at -= 10

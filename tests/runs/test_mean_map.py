@@ -17,7 +17,7 @@ from transformer.player.chunks import look_of
 from transformer.player.index import Index
 from transformer.player.outputs import outputs
 from transformer.player.sentences import narration
-from transformer.runs.remote import Remote
+from transformer.runs.file_run import FileRun
 from transformer.storage.format import write_run
 
 NAME = "mean of 64 words of 4 letters"
@@ -40,9 +40,9 @@ def test_a_mean_map_added_late_has_its_whole_past_and_replaces_the_one_before(ti
         one.recording.add_word(one.state.task.mean(3 if one is late else 4))
         take(one, 5)
     late.recording.add_word(late.state.task.mean(4))
-    early.recording.develop()
-    while late.recording.owes_a_past:
-        late.recording.develop_past()
+    early.recording.compute()
+    while late.recording.has_backfill:
+        late.recording.compute_past()
     assert view.view.frames.words == ("ox", "cab", NAME)
     assert view.view.frames.steps_of(NAME) == tuple(range(6))
     for frame, same in zip(view.view.frames, other.view.frames, strict=True):
@@ -76,7 +76,7 @@ def test_its_heading_is_its_name_and_its_labels_are_places(mean_run):
 def test_a_file_keeps_it_and_refuses_a_name_that_no_mean_map_has(mean_run, tmp_path):
     run, path = mean_run, tmp_path / "run.headlight"
     write_run(path, run.view, run.words, task=run.task, weights=run.view.snapshots[-1].source)
-    read = Remote(path)
+    read = FileRun(path)
     assert read.questions == run.questions
     for one, other in zip(read.view.frames, run.view.frames, strict=True):
         assert one.words[1] == other.words[1]

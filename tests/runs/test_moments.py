@@ -52,7 +52,7 @@ def test_a_head_that_passes_the_threshold_at_an_intervention_is_a_moment_too(tin
     run.advance(7)
     at(run, "paused", 7)
     assert run.view.moments == ()
-    for module in ("insight.moments", "runs.run_recording"):
+    for module in ("insight.moments", "runs.run_recorder"):
         monkeypatch.setattr(f"transformer.{module}.THRESHOLD", 0.0)
     run.intervene(TWO_HEADS_OFF).result(20.0)
     turned = [moment for moment in run.view.moments if moment.kind == "turned"]

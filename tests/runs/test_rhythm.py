@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.runs.conftest import take
 from transformer.interventions import Interventions
-from transformer.recording.recorder import MOST_APART, TOLERANCE, UNWATCHED, WATCHED, FrameScheduler
+from transformer.recording.map_recorder import MOST_APART, TOLERANCE, UNWATCHED, WATCHED, FrameScheduler
 from transformer.recording.weights import Snapshot
 
 
@@ -56,7 +56,7 @@ def test_after_one_costly_batch_every_step_is_recorded_again_although_each_uses_
 def test_a_longer_interval_is_published_and_leaves_steps_out_evenly(tiny, training):
     one, published = training(tiny(steps=24, evaluate_every=24, goal=None), every=4)
     take(one, 23)
-    one.recording.develop()
+    one.recording.compute()
     assert published.view.every == 4
     assert published.view.frames.steps == (0, 4, 8, 12, 16, 20)
 
@@ -66,7 +66,7 @@ def test_for_a_step_without_a_snapshot_the_nearest_on_its_side_of_an_interventio
     take(one, 5)
     one.intervene(Interventions(ablated=(("decoder.0.cross", 1),)))
     take(one, 5)
-    one.recording.develop()
+    one.recording.compute()
     one.recording.weights.keep({0, 1, 5, 9})
     published.note(snapshots=one.recording.weights.snapshots)
     found: dict[int, Snapshot | None] = {

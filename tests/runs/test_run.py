@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import HELD_OUT, LIVE
 from tests.runs.conftest import losses_of
 from transformer.errors import InputError
-from transformer.runs import recorded_training
+from transformer.runs import training_session
 from transformer.storage.archive import Archive
 from transformer.storage.saved import read_run
 from transformer.training import loop as training_loop
@@ -85,7 +85,7 @@ def test_a_step_during_which_a_clock_jumps_changes_no_loss_and_counts_no_hour(
             jumped[0] = 3600 * hours * (report.step >= 4)
             yield report
 
-    monkeypatch.setattr(recorded_training, "train", train)
+    monkeypatch.setattr(training_session, "train", train)
     monkeypatch.setattr(time, clock, lambda: real() + jumped[0])
     run = make_run(tiny(), archive=Archive(tmp_path / "run"))
     run.start()

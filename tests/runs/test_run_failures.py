@@ -14,9 +14,9 @@ from tests.runs.conftest import TWO_HEADS_OFF
 from transformer.errors import LEFT_ALONE, InputError, explained
 from transformer.interventions import NO_INTERVENTIONS
 from transformer.model.transformer import Transformer
-from transformer.recording.recorder import Recorder
-from transformer.runs.recorded_training import RecordedTraining
+from transformer.recording.map_recorder import MapRecorder
 from transformer.runs.run import Run
+from transformer.runs.training_session import TrainingSession
 from transformer.storage.archive import Archive
 from transformer.storage.file import Store, is_held
 from transformer.storage.saved import read_run
@@ -52,7 +52,7 @@ def test_a_failed_run_is_opened_from_its_file_without_a_model(tiny, make_run, un
     def built(*arguments, **named):
         raise RuntimeError("a model was built")
 
-    monkeypatch.setattr(RecordedTraining, "__init__", built)
+    monkeypatch.setattr(TrainingSession, "__init__", built)
     saved = read_run(tmp_path / "run.headlight")
     again = make_run(saved.view.config, archive=Archive(tmp_path / "run", resumed=True), saved=saved)
     assert again.ready.wait(30)
@@ -76,7 +76,7 @@ def test_a_failed_run_holds_no_model_and_shows_what_it_had_recorded(tiny, make_r
     monkeypatch.setattr(Transformer, "__init__", noted)
     monkeypatch.setattr(Task, "batch", broken)
     if step is None:
-        monkeypatch.setattr(Recorder, "measure", lambda recorder, step: 1 / 0)
+        monkeypatch.setattr(MapRecorder, "measure", lambda recorder, step: 1 / 0)
     run = make_run(tiny(seed=13))
     run.start()
     failed(run, until)
@@ -158,7 +158,7 @@ def test_a_command_that_the_run_refuses_raises_and_the_run_goes_on(tiny, make_ru
     def refused(training, rate):
         raise InputError(f"A rate of {rate} is for later.")
 
-    monkeypatch.setattr(RecordedTraining, "set_learning_rate", refused)
+    monkeypatch.setattr(TrainingSession, "set_learning_rate", refused)
     run = make_run(tiny())
     with pytest.raises(InputError, match="^A rate of 0.5 is for later.$"):
         run.set_learning_rate(0.5).result(30)
@@ -175,7 +175,7 @@ def test_a_failing_command_raises_its_error_and_cancels_the_commands_behind_it(
         asked.wait(30)
         raise RuntimeError("the rate has run out")
 
-    monkeypatch.setattr(RecordedTraining, "set_learning_rate", broken)
+    monkeypatch.setattr(TrainingSession, "set_learning_rate", broken)
     run = make_run(tiny())
     first, behind = run.set_learning_rate(0.5), run.pause()
     asked.set()

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from transformer.errors import InputError
-from transformer.runs.recorded_training import RecordedTraining
+from transformer.runs.training_session import TrainingSession
 from transformer.tasks import Task
 
 WITH_ONE = {"training": 1}
@@ -93,14 +93,14 @@ def test_a_thread_that_dies_without_an_error_releases_its_slot(server, begin, un
     registry = server(**WITH_ONE)
     first, second = begin(registry), begin(registry)
 
-    step = RecordedTraining.step
+    step = TrainingSession.step
 
     def die(training, **how):
         if threading.current_thread().name == f"run-{first.id[:6]}":
             raise SystemExit  # no error handler catches this
         step(training, **how)
 
-    monkeypatch.setattr(RecordedTraining, "step", die)
+    monkeypatch.setattr(TrainingSession, "step", die)
     until(lambda: second.view.state == "training")
     first.join()
 

@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformer.config import KINDS_OF, RunConfig
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.layers import FeedForward
-from transformer.recording.tape import record
+from transformer.recording.activations import record
 from transformer.runs import speed
 from transformer.runs.speed import run_seconds, slowness, work_of
 from transformer.training.loop import learn

@@ -113,7 +113,7 @@ def test_a_run_that_has_already_taken_steps_can_be_saved_from_then_on(tiny, make
 
 def test_frames_and_weights_that_a_run_thins_out_are_removed_from_its_file_too(tiny, tmp_path, monkeypatch):
     """Frames and weights stay within their limits, and the file lists exactly those that are left."""
-    monkeypatch.setattr("transformer.runs.run_recording.MEMORY_LIMIT", 60_000)
+    monkeypatch.setattr("transformer.runs.run_recorder.MEMORY_LIMIT", 60_000)
     monkeypatch.setattr("transformer.recording.weights.DISK_LIMIT", 1_000_000)
     monkeypatch.setattr(module, "KEPT_SECONDS", 0.05)
     run = finished_run(tiny(steps=150, evaluate_every=150), tmp_path / "run")

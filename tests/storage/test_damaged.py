@@ -18,7 +18,7 @@ from tests.storage.conftest import OBJECTS, finished_run
 from transformer.errors import InputError
 from transformer.runs.checks import check_saved
 from transformer.runs.limits import Limits
-from transformer.runs.recorded_training import unpack
+from transformer.runs.training_session import unpack
 from transformer.storage import file as file_module
 from transformer.storage.format import sealed
 from transformer.storage.library import Library

@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import facts_of, with_facts
 from tests.storage.conftest import finished_run, with_room_for
 from transformer.errors import InputError
-from transformer.runs import remote
+from transformer.runs import file_run
 from transformer.runs.limits import Limits
 from transformer.runs.registry import Registry
 from transformer.storage import file
@@ -99,7 +99,7 @@ def test_a_run_in_memory_alone_is_packed_without_its_training_state(
     assert [one.step for one in replay.view.snapshots] == [*replay.view.frames.steps]
     with pytest.raises(InputError, match="cannot be changed here"):
         stage.control(id_, "mine")
-    monkeypatch.setattr(remote, "FREE_SECONDS", 0.0)
+    monkeypatch.setattr(file_run, "FREE_SECONDS", 0.0)
     assert stage.get(id_) is replay  # not read again on every request
 
 

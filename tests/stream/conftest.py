@@ -18,7 +18,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 from streamlit import config as options
 
-from pages.stream import channel, news
+from pages.stream import broadcaster, news
 from pages.stream.routes import routes
 from transformer.config import ModelConfig, RunConfig, TrainConfig
 from transformer.interventions import Interventions
@@ -106,10 +106,10 @@ class Runs(dict[str, FakeRun]):
 def found(monkeypatch: pytest.MonkeyPatch) -> Runs:
     runs = Runs()
     monkeypatch.setattr(REGISTRY, "get", runs.find)
-    for module in (news, channel):
+    for module in (news, broadcaster):
         monkeypatch.setattr(module, "find", runs.find)
         monkeypatch.setattr(module, "tick", lambda n_viewers: TICK)
-    for held in (news._channels, news._sockets, news._looking):
+    for held in (news._broadcasters, news._sockets, news._looking):
         held.clear()
     return runs
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from pages.stream import channel, news
+from pages.stream import broadcaster, news
 from tests.stream.conftest import TICK, good
 from transformer.player.chunks import encoded
 from transformer.runs.registry import REGISTRY
@@ -64,7 +64,7 @@ def test_each_map_is_of_a_later_step_than_the_previous_one_up_to_the_newest(watc
 
 def test_steps_that_arrive_together_are_shown_one_after_another(watched, run, monkeypatch):
     """The steps are spread over the time until more are expected."""
-    monkeypatch.setattr(channel, "WATCHED_SECONDS", 10 * TICK)
+    monkeypatch.setattr(broadcaster, "WATCHED_SECONDS", 10 * TICK)
     page = watched()
     run.at(23)
     shown = []
@@ -75,7 +75,7 @@ def test_steps_that_arrive_together_are_shown_one_after_another(watched, run, mo
 
 
 def test_more_viewers_are_updated_less_often_but_at_least_five_times_a_second():
-    assert channel.tick(1) < channel.tick(20) < channel.tick(300) < 0.2
+    assert broadcaster.tick(1) < broadcaster.tick(20) < broadcaster.tick(300) < 0.2
 
 
 def test_a_state_is_sent_when_it_changes(watched, run):
@@ -255,7 +255,7 @@ def test_a_map_is_packed_once_for_all_pages_that_show_it(watched, run, monkeypat
         packed.append((chunk.word.text, chunk.steps[places[0]]))
         return encoded(chunk, places)
 
-    monkeypatch.setattr(channel, "encoded", counting)
+    monkeypatch.setattr(broadcaster, "encoded", counting)
     pages = [watched() for _ in range(4)]
     other = watched()
     other.say(word="frog")

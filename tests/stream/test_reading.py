@@ -87,12 +87,12 @@ def test_a_chunk_that_has_been_thinned_out_is_not_found_unless_it_was_just_read(
 
 
 def test_the_number_of_cached_chunks_is_limited(get, run, monkeypatch):
-    from pages.stream import channel, news
+    from pages.stream import broadcaster, news
 
-    monkeypatch.setattr(channel, "MOST_CHUNKS", 3)
+    monkeypatch.setattr(broadcaster, "MOST_CHUNKS", 3)
     for name in names(run):
         get(f"chunk/{name}")
-        ((held, _),) = news._channels.values()
+        ((held, _),) = news._broadcasters.values()
         assert len(held._chunks) <= 3
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from pages.stream import channel, news
+from pages.stream import broadcaster, news
 from tests.stream.conftest import TICK, WORDS
 from transformer.player.chunks import name_of
 from transformer.runs.registry import REGISTRY
@@ -55,16 +55,16 @@ def test_a_page_that_opens_as_the_previous_one_closes_is_sent_new_steps(opened, 
         page.socket.close()
 
 
-def test_the_channel_of_a_run_is_dropped_after_its_last_page(opened, run, monkeypatch, until):
+def test_the_broadcaster_of_a_run_is_dropped_after_its_last_page(opened, run, monkeypatch, until):
     monkeypatch.setattr(news, "KEPT_SECONDS", 0.2)
     page = opened(run.id)
     time.sleep(0.5)
-    assert list(news._channels) == [(run.id, ())]
+    assert list(news._broadcasters) == [(run.id, ())]
     page.socket.close()
-    until(lambda: not news._channels)
+    until(lambda: not news._broadcasters)
 
 
-def test_a_channel_that_is_dropped_while_a_page_opens_serves_it_and_the_next_page(
+def test_a_broadcaster_that_is_dropped_while_a_page_opens_serves_it_and_the_next_page(
     opened, run, monkeypatch, until
 ):
     accept = WebSocket.accept
@@ -77,15 +77,15 @@ def test_a_channel_that_is_dropped_while_a_page_opens_serves_it_and_the_next_pag
     monkeypatch.setattr(news, "KEPT_SECONDS", 0.2)
     pages = [opened(run.id) for _ in range(2)]
     until(lambda: all(page.next().now["viewers"] == 2 for page in pages))
-    assert list(news._channels) == [(run.id, ())]
+    assert list(news._broadcasters) == [(run.id, ())]
     assert len(news._looking) == 1
     for page in pages:
         page.socket.close()
-    until(lambda: not news._channels)
+    until(lambda: not news._broadcasters)
 
 
 def test_a_run_that_was_evicted_and_reopened_is_found_again(watched, run, found, monkeypatch):
-    monkeypatch.setattr(channel, "FOUND_SECONDS", 0.1)
+    monkeypatch.setattr(broadcaster, "FOUND_SECONDS", 0.1)
     page = watched()
     again = type(run)(run.whole)
     again.at(8)
@@ -141,14 +141,14 @@ def test_a_failed_poll_is_logged_once_and_the_pages_of_the_run_are_sent_later_st
 
 def test_a_message_that_cannot_be_built_closes_only_its_own_socket(watched, run, monkeypatch, caplog):
     other, page = watched(), watched()
-    message = channel.Channel.message
+    message = broadcaster.RunBroadcaster.message
 
     def broken(made, now, version, *parts):
         if version == 99:
             raise RuntimeError("there is no such version")
         return message(made, now, version, *parts)
 
-    monkeypatch.setattr(channel.Channel, "message", broken)
+    monkeypatch.setattr(broadcaster.RunBroadcaster, "message", broken)
     page.say(version=99)
     run.at(5)
     assert page.closed() == 1011
@@ -159,7 +159,7 @@ def test_a_message_that_cannot_be_built_closes_only_its_own_socket(watched, run,
 
 @pytest.mark.parametrize("asked", ["index", "chunk"])
 def test_no_poll_of_a_run_waits_for_compression(run, monkeypatch, asked):
-    made, frames = channel.Channel(run), run.view.frames
+    made, frames = broadcaster.RunBroadcaster(run), run.view.frames
     compress, compressing, may_end = gzip.compress, threading.Event(), threading.Event()
 
     def slow(*what):
@@ -167,7 +167,7 @@ def test_no_poll_of_a_run_waits_for_compression(run, monkeypatch, asked):
         may_end.wait(30)
         return compress(*what)
 
-    monkeypatch.setattr(channel.gzip, "compress", slow)
+    monkeypatch.setattr(broadcaster.gzip, "compress", slow)
     name = name_of(frames.chunks_of(frames.words[0])[0])
     asking = threading.Thread(target=made.whole if asked == "index" else lambda: made.chunk(name))
     asking.start()
@@ -254,9 +254,9 @@ def test_a_page_cannot_control_a_run_over_its_socket(opened, recorded, found, ma
 
 
 def test_the_number_of_cached_maps_is_limited(watched, run, monkeypatch):
-    monkeypatch.setattr(channel, "MOST_CHUNKS", 3)
+    monkeypatch.setattr(broadcaster, "MOST_CHUNKS", 3)
     page = watched()
-    held, _ = news._channels[run.id, ()]
+    held, _ = news._broadcasters[run.id, ()]
     for whole in (True, False):
         for word in WORDS:
             page.say(word=word, whole=whole)

@@ -18,8 +18,8 @@ from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.interventions import check_interventions
 from transformer.model.transformer import Transformer
+from transformer.recording.activations import RECORDABLE, record
 from transformer.recording.frame import Array
-from transformer.recording.tape import RECORDABLE, record
 from transformer.recording.weights import Snapshot
 from transformer.recording.words import encode_answered, expected_tokens
 from transformer.tasks import Question, task_of

@@ -11,9 +11,9 @@ from transformer.commands.data import read_files
 from transformer.commands.line import print_message
 from transformer.config import TOKENIZERS, RunConfig
 from transformer.errors import InputError
-from transformer.fitting import for_pairs, with_task
 from transformer.recipes import RECIPES, beginning, with_topology
 from transformer.storage.own_data import OwnData
+from transformer.task_defaults import for_pairs, with_task
 
 
 def own_data(arguments: argparse.Namespace) -> tuple[dict[str, Any], OwnData]:

@@ -9,8 +9,8 @@ from transformer.axes import reading_sites
 from transformer.insight.origin import LEAST_WORDS, origin_scores
 from transformer.insight.scores import head_scores
 from transformer.model.transformer import Transformer
+from transformer.recording.activations import record
 from transformer.recording.frame import Array
-from transformer.recording.tape import record
 from transformer.tasks import Batch, Task
 from transformer.tasks.task import N_EQUAL_WORDS
 from transformer.tasks.unknown import mostly_known

@@ -31,7 +31,7 @@ MOST_CURVES = 8
 PACES = (None, 20.0, 5.0, 1.0)
 """Possible paces: maximum steps per second; None is full pace."""
 WATCHED_SECONDS = 0.16
-"""Longest time in seconds until a frame that a viewer waits for is developed; n runs that take turns have n
+"""Longest time in seconds until a frame that a viewer waits for is computed; n runs that take turns have n
 times as long."""
 
 

@@ -17,9 +17,9 @@ from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.recording.view import RECORDED, RunView
 from transformer.recording.weights import Weights
-from transformer.runs.remote import Remote
+from transformer.runs.any_run import AnyRun
+from transformer.runs.file_run import FileRun
 from transformer.runs.run import Run
-from transformer.runs.watched import Watched
 from transformer.storage.format import write_run
 from transformer.storage.log import LOG
 
@@ -36,7 +36,7 @@ ASKED = 4
 """Number of steps whose weights `SHIPPED` keeps, besides the first step, the last and the moments."""
 
 
-class Demo(Remote):
+class Demo(FileRun):
     """A run in a file that no process writes any more, so it is read only once."""
 
     @cached_property
@@ -45,18 +45,18 @@ class Demo(Remote):
         return replace(super().view, state=RECORDED, reason="")
 
 
-_OPENED: dict[str, Watched] = {}
+_OPENED: dict[str, AnyRun] = {}
 
 
 @cache
-def demo_run() -> Watched | None:
+def demo_run() -> AnyRun | None:
     """The recording of this server, read once; None where there is none, or it cannot be read."""
     named = os.environ.get(ENVIRONMENT, str(SHIPPED))
     return recording(Path(named)) if named else None
 
 
 @cache
-def recording(path: Path) -> Watched | None:
+def recording(path: Path) -> AnyRun | None:
     """A recording from its file, read once; None where it cannot be read."""
     try:
         found = Demo(path)
@@ -67,7 +67,7 @@ def recording(path: Path) -> Watched | None:
         return None
 
 
-def opened(id_: str) -> Watched | None:
+def opened(id_: str) -> AnyRun | None:
     """The recording of this id, if it has been read."""
     return _OPENED.get(id_)
 
@@ -91,11 +91,11 @@ def record(config: RunConfig, path: Path, word: str = "") -> None:
 
 
 if __name__ == "__main__":
-    from transformer.fitting import with_task
     from transformer.recipes import RECIPES
-    from transformer.recording import recorder
+    from transformer.recording import map_recorder
+    from transformer.task_defaults import with_task
 
-    recorder.KNOWN_SECONDS = math.inf  # every step is recorded, on a busy machine too
+    map_recorder.KNOWN_SECONDS = math.inf  # every step is recorded, on a busy machine too
 
     default = RECIPES["default"].small
     unmasked = default.with_changes(causal_mask=False, goal=None, steps=300)

@@ -14,15 +14,15 @@ from typing import NamedTuple
 from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.recording.view import ENDED, PAUSED, QUEUED, TRAINING, RunFacts
+from transformer.runs.any_run import AnyRun, keep_in_file, reopened
 from transformer.runs.checks import check_saved
+from transformer.runs.file_run import FileRun
 from transformer.runs.limits import Limits
 from transformer.runs.machine import processors
 from transformer.runs.owners import Owners
 from transformer.runs.queue import Lease, Queue
-from transformer.runs.remote import Remote
 from transformer.runs.run import Run
 from transformer.runs.thread import RunThread
-from transformer.runs.watched import Watched, keep_in_file, reopened
 from transformer.storage.library import FIELD, Library, RunInMemory, packed
 from transformer.storage.log import LOG, log_to_terminal, note, refusals
 from transformer.storage.own_data import UploadCache
@@ -72,7 +72,7 @@ class Registry:
         self.queue = Queue(self.limits.training)
         self._lock = threading.RLock()
         self._opening = threading.Lock()
-        self._runs: dict[str, Watched] = {}
+        self._runs: dict[str, AnyRun] = {}
         self._drafts: dict[str, Run] = {}
         self._reserved: dict[str, Reserved] = {}  # by id; the one needed longest ago first
 
@@ -130,7 +130,7 @@ class Registry:
         return id_
 
     @refusals()
-    def made(self, id_: str | None) -> Watched | None:
+    def made(self, id_: str | None) -> AnyRun | None:
         """As `get`; a reserved run that does not exist, or no longer, is built as a draft.
 
         Raises:
@@ -233,7 +233,7 @@ class Registry:
         }
         self.library.make_room(self.limits.disk_mb * 1_000_000, here)
 
-    def file_of(self, run: Watched) -> bytes:
+    def file_of(self, run: AnyRun) -> bytes:
         """A run as one file: from its own, or, for a run only in memory, all but the state of its training.
 
         Raises:
@@ -246,7 +246,7 @@ class Registry:
         saved = read_run(path, training=True)
         return packed(saved.view, saved.words, saved)
 
-    def _hold(self, run: Watched) -> None:
+    def _hold(self, run: AnyRun) -> None:
         """Keep a run in memory; if there are too many, put others away.
 
         Runs of other processes go first, then ended runs that are complete on disk, other ended runs, and
@@ -255,9 +255,9 @@ class Registry:
         self._runs[run.id] = run
         self._leave_to_disk()
         here = [old for old in self._trained_here if old is not run]
-        going: list[Watched] = []
+        going: list[AnyRun] = []
         for some in (
-            [old for old in self.listed() if isinstance(old, Remote) and old is not run],
+            [old for old in self.listed() if isinstance(old, FileRun) and old is not run],
             [old for old in here if old.view.state in ENDED and old.kept],
             [old for old in here if old.view.state in ENDED and not old.kept],
             [old for old in here if old.view.state == PAUSED and old.lease.unseen],
@@ -272,7 +272,7 @@ class Registry:
             if run.can_leave_memory:
                 self._put_away(run)
 
-    def _put_away(self, run: Watched) -> None:
+    def _put_away(self, run: AnyRun) -> None:
         self._runs.pop(run.id, None)
         self._forget_owner(run.id)
         run.put_away()
@@ -295,14 +295,14 @@ class Registry:
         self.admit(run.visitor, run)
         return run.continue_for(steps, rate)
 
-    def get(self, id_: str | None) -> Watched | None:
+    def get(self, id_: str | None) -> AnyRun | None:
         """The run or draft of this id for viewing, from memory or else from disk; None if there is none."""
         if not id_:
             return None
         run = self._in_memory(id_)
         # A run without an owner is not taken over: the program that keeps it under a name continues it.
-        can_be_taken_over = isinstance(run, Remote) and self.owners.is_owned(run.id) and run.can_be_taken_over
-        if run is not None and not can_be_taken_over:
+        free = isinstance(run, FileRun) and self.owners.is_owned(run.id) and run.can_be_taken_over
+        if run is not None and not free:
             return run
         with self._opening:  # one at a time, so that no run is opened twice
             if (by_now := self._in_memory(id_)) is not run:
@@ -316,7 +316,7 @@ class Registry:
                     self._hold(opened)
             return opened or run
 
-    def open_file(self, data: bytes, *, visitor: str, token: str) -> Watched:
+    def open_file(self, data: bytes, *, visitor: str, token: str) -> AnyRun:
         """Add the run of an uploaded file to this server; this token commands it.
 
         Raises:
@@ -334,7 +334,7 @@ class Registry:
         LOG.info("open %s", run.id[:6])
         return run
 
-    def _in_memory(self, id_: str) -> Watched | None:
+    def _in_memory(self, id_: str) -> AnyRun | None:
         with self._lock:
             found = self._drafts.get(id_) or self._runs.get(id_)
             if isinstance(found, Run) and (id_ in self._drafts or found.can_leave_memory):
@@ -347,7 +347,7 @@ class Registry:
             run = self._runs.get(id_)
         return self.library.facts_of_run(id_) if run is None else run.view
 
-    def listed(self) -> list[Watched]:
+    def listed(self) -> list[AnyRun]:
         """Started runs in memory, the newest first."""
         with self._lock:
             return list(self._runs.values())[::-1]

@@ -24,7 +24,7 @@ from transformer.storage.tokens import new_token
 from transformer.tasks import Question, task_of
 
 if TYPE_CHECKING:  # two of these import torch, as only the run's own thread does
-    from transformer.runs.recorded_training import RecordedTraining
+    from transformer.runs.training_session import TrainingSession
     from transformer.storage.archive import Archive
     from transformer.storage.saved import Saved
     from transformer.training.distributed import Distributed
@@ -91,10 +91,10 @@ class Run:
         # memory is freed at once, and not by a collection of a server's many objects, which is rare.
         published, questions, weights = self._published, self.questions, self._weights
 
-        def build(begun: Untrained | None) -> RecordedTraining:
-            from transformer.runs.recorded_training import RecordedTraining
+        def build(begun: Untrained | None) -> TrainingSession:
+            from transformer.runs.training_session import TrainingSession
 
-            return RecordedTraining(
+            return TrainingSession(
                 published,
                 questions,
                 weights,

@@ -27,8 +27,8 @@ from transformer.runs.queue import Lease
 from transformer.runs.untrained import BUILDING, Untrained
 from transformer.storage.log import LOG, note
 
-if TYPE_CHECKING:  # recorded_training imports torch
-    from transformer.runs.recorded_training import RecordedTraining
+if TYPE_CHECKING:  # training_session imports torch
+    from transformer.runs.training_session import TrainingSession
     from transformer.storage.archive import Archive
 
 _EVENTS = {TRAINING: "start", FINISHED: "finish", STOPPED: "stop"}
@@ -46,7 +46,7 @@ class Runner:
     """
 
     def __init__(
-        self, published: Publisher, lease: Lease, build: Callable[[Untrained | None], RecordedTraining]
+        self, published: Publisher, lease: Lease, build: Callable[[Untrained | None], TrainingSession]
     ) -> None:
         self.lease = lease
         self.untrained: Untrained | None = None
@@ -61,7 +61,7 @@ class Runner:
         self.move: Callable[[Runner], None] | None = None
         """Hands the run to another thread, which its thread is to do now."""
         self.closing = self._over = False
-        self._training: RecordedTraining | None = None
+        self._training: TrainingSession | None = None
         self._published, self._build = published, build
         self._commands: queue.SimpleQueue[tuple[Callable[[], None], Future[None]]] = queue.SimpleQueue()
         self._asking = threading.Lock()  # so that no command is queued after the run has ended
@@ -110,7 +110,7 @@ class Runner:
 
     def pause(self) -> None:
         if self.view.state in (QUEUED, TRAINING):
-            self.training.recording.develop()
+            self.training.recording.compute()
             self._published.publish(state=PAUSED)
 
     def resume(self) -> None:
@@ -144,7 +144,7 @@ class Runner:
             self._take_slot()
 
     @property
-    def training(self) -> RecordedTraining:
+    def training(self) -> TrainingSession:
         """The training of the run; only for a run that has not failed."""
         assert self._training is not None
         return self._training
@@ -164,9 +164,9 @@ class Runner:
         return self._published.view
 
     @property
-    def owes_a_past(self) -> bool:
-        """Whether the recording lacks something of the past, as `RunRecording.owes_a_past`."""
-        return self._training is not None and self._training.recording.owes_a_past
+    def has_backfill(self) -> bool:
+        """Whether the recording lacks something of the past, as `RunRecorder.has_backfill`."""
+        return self._training is not None and self._training.recording.has_backfill
 
     @property
     def wait(self) -> float:
@@ -174,7 +174,7 @@ class Runner:
         return 0.0 if self.view.pace is None else max(0.0, self._next_step_at - time.perf_counter())
 
     def tend(self) -> None:
-        """Between steps: build the model, carry out the commands that wait, develop and save."""
+        """Between steps: build the model, carry out the commands that wait, compute and save."""
         if self.view.state == FAILED:
             return
         if self._training is None:
@@ -188,13 +188,13 @@ class Runner:
         if self.closing or self.move is not None:
             return
         if self.view.state != TRAINING:
-            self._training.recording.develop()
+            self._training.recording.compute()
             self._keep()
         elif (over := self.lease.over()) is not None:
             self._give_way(*over)
             self._settle()
-        if self.owes_a_past:
-            self._training.recording.develop_past()
+        if self.has_backfill:
+            self._training.recording.compute_past()
 
     def step(self, runs: int = 1) -> None:
         """Take the next step of a run that trains.

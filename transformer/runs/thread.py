@@ -85,7 +85,7 @@ class RunThread:
         wait = None if behind is None else behind.wait
         if behind is not None and wait == 0.0:
             self._do(behind, partial(behind.step, len(training)))
-        elif self._runners and not any(runner.owes_a_past for runner in self._runners):
+        elif self._runners and not any(runner.has_backfill for runner in self._runners):
             self._awake.wait(wait)
 
     def _progress(self, runner: Runner) -> float:

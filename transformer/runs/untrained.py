@@ -17,7 +17,7 @@ from transformer.storage.own_data import OwnData
 from transformer.tasks import Question, completed
 
 if TYPE_CHECKING:  # it imports torch
-    from transformer.runs.recorded_training import RecordingState
+    from transformer.runs.training_session import RecordingState
 
 MOST_BYTES = 64 * 2**20
 """Size of the untrained models that are kept, with their frames and weights."""
@@ -57,11 +57,11 @@ def untrained_model(config: RunConfig, questions: Sequence[Question], held: OwnD
 
 
 def _recorded(config: RunConfig, questions: list[Question], held: OwnData) -> Untrained:
-    from transformer.runs.recorded_training import RecordedTraining
+    from transformer.runs.training_session import TrainingSession
 
     published, weights = Publisher(untrained(config, "")), Weights()
     with BUILDING:
-        training = RecordedTraining(published, questions, weights)
+        training = TrainingSession(published, questions, weights)
     return Untrained(view=published.view, weights=weights, memory=training.memory())
 
 

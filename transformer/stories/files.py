@@ -15,9 +15,9 @@ from typing import Any
 from transformer.config import RunConfig
 from transformer.config.limits import Settings
 from transformer.errors import InputError
-from transformer.fitting import with_task
 from transformer.recipes import RECIPES
 from transformer.stories.story import MOST_BEATS, MOST_RUNS, NONE, RACE, Beat, Story, inherited, read_role
+from transformer.task_defaults import with_task
 from transformer.tasks import completed
 
 ENVIRONMENT = "HEADLIGHT_STORIES"

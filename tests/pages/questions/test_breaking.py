@@ -87,7 +87,7 @@ def test_one_press_switches_off_the_shown_head_or_all_anti_diagonal_heads(ask, m
     assert "switched off" in ask.drawn("break_after_figure").changing["title.text"]
     scores = {site: list(row) for site, row in ask.run.view.frame.scores.items()}
     clear = sorted(score for row in scores.values() for score in row)[-2]
-    monkeypatch.setattr("pages.questions.taken_away.THRESHOLD", clear)
+    monkeypatch.setattr("pages.questions.interventions.THRESHOLD", clear)
     ask.press("ablate_turned")
     assert len(ask.value("ablate_heads")) == 2
     assert all("enc" in name or "dec" in name for name in ask.value("ablate_heads"))

@@ -10,18 +10,18 @@ import pytest
 
 from tests.conftest import change, with_facts
 from tests.runs.resuming.conftest import advance_to, finish
-from transformer.runs.run_recording import RunRecording
+from transformer.runs.run_recorder import RunRecorder
 from transformer.storage.arrays import as_bytes
 from transformer.storage.saved import read_run, read_training
 
 
-def test_the_missing_past_of_a_word_is_developed_after_the_run_is_resumed(
+def test_the_missing_past_of_a_word_is_computed_after_the_run_is_resumed(
     tiny, kept, go_on, killed, until, monkeypatch
 ):
     run = kept(tiny(steps=40, evaluate_every=40))
     advance_to(run, 6)
     with monkeypatch.context() as patched:
-        patched.setattr(RunRecording, "owes_a_past", False)
+        patched.setattr(RunRecorder, "has_backfill", False)
         run.add_word("sheep")
         until(lambda: run.view.frames.steps_of("sheep"))
         folder = killed(run)

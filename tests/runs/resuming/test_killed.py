@@ -62,7 +62,7 @@ def trained(monkeypatch):
     # A process first runs the file of the main module, which after a test of a page is the page's script.
     monkeypatch.setitem(sys.modules, "__main__", ModuleType("__main__"))
     begun, context = [], multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["transformer.commands.train", "transformer.runs.recorded_training"])
+    context.set_forkserver_preload(["transformer.commands.train", "transformer.runs.training_session"])
 
     def begin(*arguments):
         begun.append(context.Process(target=train, args=arguments))

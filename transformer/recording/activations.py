@@ -17,7 +17,7 @@ weights are (B, H, Q, S)."""
 WEIGHTS = frozenset({"weights"})
 
 
-class Tape:
+class ActivationCache:
     """The tensors of a forward pass, copied to arrays that later training cannot change."""
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Tape:
 
 
 @contextmanager
-def record(model: Transformer, what: Set[str] = WEIGHTS) -> Iterator[Tape]:
+def record(model: Transformer, what: Set[str] = WEIGHTS) -> Iterator[ActivationCache]:
     """Record the forward passes of this block, in eval mode and without gradients.
 
     Within the block, each attention module takes the explicit path and stores the requested tensors. At
@@ -46,7 +46,7 @@ def record(model: Transformer, what: Set[str] = WEIGHTS) -> Iterator[Tape]:
     """
     if not what <= RECORDABLE:
         raise ValueError(f"Cannot record {sorted(what - RECORDABLE)}; only {sorted(RECORDABLE)}.")
-    tape = Tape()
+    tape = ActivationCache()
     was_training = model.training
     attentions = model.attentions()
     if was_training:  # only if needed: visiting every module takes as long as a layer

@@ -7,15 +7,15 @@ from pathlib import Path
 
 from transformer.errors import InputError
 from transformer.recording.view import FAILED
+from transformer.runs.file_run import FileRun
 from transformer.runs.queue import Lease
-from transformer.runs.remote import Remote
 from transformer.runs.run import Run
 from transformer.storage.archive import Archive
 from transformer.storage.file import why
 from transformer.storage.log import LOG
 from transformer.storage.saved import read_run
 
-Watched = Run | Remote
+AnyRun = Run | FileRun
 """A run that this process trains, or one that is watched through its file.
 
 Commands need the token of the run: see `Registry.control`.
@@ -40,8 +40,8 @@ def keep_in_file(run: Run, path: Path, owner: str, written: Callable[[], None]) 
     run.keep_in(archive)
 
 
-def reopened(path: Path, lease: Lease, written: Callable[[], None]) -> Watched | None:
-    """Open a kept run: as a `Run`, or as a `Remote` if it can only be watched; None if it cannot be opened.
+def reopened(path: Path, lease: Lease, written: Callable[[], None]) -> AnyRun | None:
+    """Open a kept run: as a `Run`, or as a `FileRun` if it can only be watched; None if it cannot be opened.
 
     Args:
         lease: its share of the server from now on.
@@ -50,11 +50,11 @@ def reopened(path: Path, lease: Lease, written: Callable[[], None]) -> Watched |
     try:
         saved = read_run(path)
         if saved.view.own or (not saved.can_go_on and saved.view.state != FAILED):
-            return Remote(path, lease)  # it can be viewed, but not trained
+            return FileRun(path, lease)  # it can be viewed, but not trained
         try:
             archive = Archive(path, resumed=True)
         except InputError:  # another process writes there, or it is read-only: the run can only be watched
-            return Remote(path, lease)
+            return FileRun(path, lease)
         archive.written = written
         return Run(saved.view.config, archive=archive, saved=saved, lease=lease)
     except InputError as error:

@@ -1,4 +1,4 @@
-"""Frames that are developed together, in a copy of the model, equal those of separate passes."""
+"""Frames that are computed together, in a copy of the model, equal those of separate passes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from transformer.asking import model_of
 from transformer.interventions import Block, Interventions
 from transformer.model.transformer import Transformer
 from transformer.recipes import RECIPES
-from transformer.recording.developer import BATCH, BUFFER_BYTES, WeightBuffer
+from transformer.recording.activations import record
 from transformer.recording.frames import Frames
-from transformer.recording.tape import record
+from transformer.recording.map_computer import BATCH, BUFFER_BYTES, WeightBuffer
 from transformer.recording.weights import Weights
 from transformer.training.loop import train
 from transformer.training.state import TrainState
@@ -23,7 +23,7 @@ WORDS = ["frog", "q", "kayaks"]
 
 @pytest.fixture
 def recorded(recorder_of, evaluation):
-    """Train for six steps and develop them together; return the state, losses, frames and weights."""
+    """Train for six steps and compute them together; return the state, losses, frames and weights."""
 
     def train_and_look(config, taken=None, words=WORDS):
         state, weights, losses = TrainState.begin(config), Weights(), []
@@ -36,7 +36,7 @@ def recorded(recorder_of, evaluation):
             losses += report.losses
             recorder.buffer.copy(report.step)
         assert len(recorder.buffer.steps) == 7
-        frames = Frames([*early, *recorder.develop(weights)], aim=state.task.aim)
+        frames = Frames([*early, *recorder.compute(weights)], aim=state.task.aim)
         return state, losses, frames, weights
 
     return train_and_look
@@ -112,12 +112,12 @@ def test_maps_of_an_unknown_answer_run_over_the_newest_output_and_record_its_ste
     for step in (1, 2, 3):
         next(reports)
         recorder.buffer.copy(step)
-    chunks = recorder.develop()
+    chunks = recorder.compute()
     outputs = recorder.write(3)
     for step in (4, 5, 6):
         next(reports)
         recorder.buffer.copy(step)
-    frames = Frames([*early, *chunks, outputs, *recorder.develop()], aim=state.task.aim)
+    frames = Frames([*early, *chunks, outputs, *recorder.compute()], aim=state.task.aim)
     for frame in frames:
         (tracked,), newest = frame.words, 0 if frame.step <= 3 else 3
         assert (tracked.forced, tracked.written_at) == (False, newest)
@@ -130,7 +130,7 @@ def test_a_ring_holds_a_batch_of_steps_and_fewer_for_a_large_model(tiny_model, f
     model = fill(Transformer(tiny_model))
     each = 4 * sum(tensor.numel() for tensor in model.state_dict().values())
     assert WeightBuffer(model).room == min(BATCH, BUFFER_BYTES // each) == BATCH
-    monkeypatch.setattr("transformer.recording.developer.BUFFER_BYTES", 3 * each + 1)
+    monkeypatch.setattr("transformer.recording.map_computer.BUFFER_BYTES", 3 * each + 1)
     buffer = WeightBuffer(model)
     assert buffer.room == 3
     for step in (4, 5, 9):
@@ -156,15 +156,15 @@ def test_weights_that_are_nan_are_refused_and_earlier_steps_are_kept(tiny, recor
         state.model.src_embedding.weight.fill_(float("nan"))
     recorder.buffer.copy(2)
     with pytest.raises(FloatingPointError, match="no numbers"):
-        recorder.develop(weights)
-    (chunk,) = recorder.develop(weights, finite=True)
+        recorder.compute(weights)
+    (chunk,) = recorder.compute(weights, finite=True)
     assert chunk.steps == (0, 1) == tuple(one.step for one in weights.snapshots)
 
 
-def test_large_maps_are_developed_fewer_steps_at_once_with_the_same_result(tiny, recorded, monkeypatch):
+def test_large_maps_are_computed_fewer_steps_at_once_with_the_same_result(tiny, recorded, monkeypatch):
     config = tiny(steps=6, learning_rate=0.03)
     _, _, together, _ = recorded(config)
-    monkeypatch.setattr("transformer.recording.recorder.MAPS_BYTES", 20_000)
+    monkeypatch.setattr("transformer.recording.map_recorder.MAPS_BYTES", 20_000)
     state, _, apart, weights = recorded(config)
     check(state, apart, weights)
     assert len(apart.chunks_of("frog")) > len(together.chunks_of("frog")) == 1

@@ -18,7 +18,7 @@ from transformer.insight.names import full_head_name
 from transformer.insight.scores import THRESHOLD
 from transformer.interventions import NO_INTERVENTIONS, Block, Interventions
 from transformer.recording.view import ENDED, RunView
-from transformer.runs.watched import Watched
+from transformer.runs.any_run import AnyRun
 
 PROBLEMS = ("block_problem", "intervene_problem")
 
@@ -36,20 +36,20 @@ def head_options(view: RunView) -> dict[str, tuple[str, int]]:
     return {full_head_name(*head): head for head in heads}
 
 
-def blocks(run: Watched, word: str) -> tuple[Block, ...]:
+def blocks(run: AnyRun, word: str) -> tuple[Block, ...]:
     """The blocked cells of one run and one word."""
     owner, found = st.session_state.get("blocks", (None, ()))
     return found if owner == (run.id, word) else ()
 
 
-def taken(run: Watched, word: str) -> Interventions:
+def taken(run: AnyRun, word: str) -> Interventions:
     """The chosen interventions."""
     options = head_options(run.view)
     chosen = [options[name] for name in st.session_state.get("ablate_heads") or () if name in options]
     return Interventions(ablated=tuple(chosen), blocked=blocks(run, word))
 
 
-def switch_off(run: Watched, what: str) -> None:
+def switch_off(run: AnyRun, what: str) -> None:
     """Callback: switch off the heads that a button stands for, and switch on all others."""
     forget_problems()
     if shown := _shown(run.view):
@@ -59,7 +59,7 @@ def switch_off(run: Watched, what: str) -> None:
         ]
 
 
-def block(run: Watched, word: str | None = None) -> None:
+def block(run: AnyRun, word: str | None = None) -> None:
     """Callback: block the cell whose row and column are in the number boxes.
 
     Args:
@@ -74,7 +74,7 @@ def block(run: Watched, word: str | None = None) -> None:
         st.session_state["block_problem"] = str(error)
 
 
-def unblock(run: Watched, word: str, number: int) -> None:
+def unblock(run: AnyRun, word: str, number: int) -> None:
     """Callback: unblock a cell."""
     forget_problems()
     left = tuple(one for i, one in enumerate(blocks(run, word)) if i != number)
@@ -100,7 +100,7 @@ def _meant(what: str, view: RunView, shown: tuple[str, int]) -> list[tuple[str, 
     return [(site, head) for site, row in scores.items() for head in np.flatnonzero(row >= THRESHOLD)]
 
 
-def _block(run: Watched, word: str, shown: tuple[str, int]) -> None:
+def _block(run: AnyRun, word: str, shown: tuple[str, int]) -> None:
     """Add the blocks that the widgets describe. Raises InputError if they are invalid."""
     more = Interventions(blocked=_asked_blocks(run.view, word, shown))
     both = Interventions(blocked=blocks(run, word)) | more
@@ -136,17 +136,17 @@ def _asked_blocks(view: RunView, word: str, shown: tuple[str, int]) -> tuple[Blo
     )
 
 
-def apply_to_run(run: Watched, word: str) -> None:
+def apply_to_run(run: AnyRun, word: str) -> None:
     """Callback: add the chosen interventions to those of the run."""
     _intervene(run, run.view.interventions | taken(run, word))
 
 
-def undo_in_run(run: Watched) -> None:
+def undo_in_run(run: AnyRun) -> None:
     """Callback: end all interventions in the run."""
     _intervene(run, NO_INTERVENTIONS)
 
 
-def _intervene(run: Watched, wanted: Interventions) -> None:
+def _intervene(run: AnyRun, wanted: Interventions) -> None:
     """Train a run with these interventions.
 
     An ended run continues its training, and the screen follows the run.

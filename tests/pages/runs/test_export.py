@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 from safetensors.numpy import load
 
-from pages.runs import take_away as menu
+from pages.runs import export as menu
 from transformer.exports import film, fonts
 from transformer.interventions import Interventions
 

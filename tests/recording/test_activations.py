@@ -10,7 +10,7 @@ import torch
 
 from transformer.model import attention
 from transformer.model.transformer import Transformer
-from transformer.recording.tape import RECORDABLE, record
+from transformer.recording.activations import RECORDABLE, record
 from transformer.training.loop import train
 from transformer.training.state import TrainState
 

@@ -1,4 +1,4 @@
-"""Record a run while it trains: choose which steps are developed, and what is kept of them."""
+"""Record a run while it trains: choose of which steps maps are computed, and what is kept of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from transformer.insight.scores import THRESHOLD
 from transformer.recording.chunk import Chunk
 from transformer.recording.frame import Array, Measurement
 from transformer.recording.frames import MEMORY_LIMIT, Frames, Recorded
-from transformer.recording.recorder import FrameScheduler, Recorder
+from transformer.recording.map_recorder import FrameScheduler, MapRecorder
 from transformer.recording.view import MAX_WORDS, WATCHED_SECONDS, Publisher
 from transformer.recording.weights import DISK_LIMIT, Snapshot, Weights
 from transformer.tasks import Question
@@ -27,15 +27,15 @@ from transformer.training.state import TrainState
 EVERY_STEP_UP_TO = 5.0
 """At this many steps per second or fewer, every step is shown with its scores and outputs."""
 PAST_STEPS = 25
-"""Steps of a word's past that are developed between two training steps."""
+"""Steps of a word's past that are computed between two training steps."""
 PAST_BATCHES = 50
 """Batches of a resumed run that are drawn again between two training steps, to know when a word was drawn."""
 FEWEST = 16
 """If fewer snapshots than this fit on disk, they are kept only at evaluations and moments."""
 
 
-class RunRecording:
-    """The growing recording of one run. For the arguments, see `RecordedTraining`.
+class RunRecorder:
+    """The growing recording of one run. For the arguments, see `TrainingSession`.
 
     Use it only in the run's thread. The list of questions is changed only here.
     """
@@ -53,7 +53,7 @@ class RunRecording:
         self.weights, self._questions = weights, questions
         self.moments = Moments()
         self.scheduler = FrameScheduler(published.view.every)
-        self._recorder = Recorder(state.model, state.task, state.decoding)
+        self._recorder = MapRecorder(state.model, state.task, state.decoding)
         for question in questions:
             self._recorder.add(question)
         self._pasts: deque[tuple[Question, list[Snapshot]]] = deque()
@@ -79,9 +79,9 @@ class RunRecording:
     # Steps.
 
     def record(self, report: Report, *, ended: bool, alone: bool, watched: bool, runs: int) -> None:
-        """Copy the weights of a step if it is to be recorded, and develop and measure what is due.
+        """Copy the weights of a step if it is to be recorded, and compute and measure what is due.
 
-        The arguments are those of `RecordedTraining.step`, and whether the run ends with this step.
+        The arguments are those of `TrainingSession.step`, and whether the run ends with this step.
         """
         spent, view, step = time.thread_time(), self._published.view, report.step
         self._recorder.drawn.note(step, report.words)
@@ -93,11 +93,11 @@ class RunRecording:
         measured = report.evaluation is not None or ended or alone or (slow and self._every_step)
         if measured or found or (self._every_step and step % self.scheduler.every == 0):
             self._recorder.buffer.copy(step)
-        # Each of many runs is shown less often, so that several of its steps are developed together.
+        # Each of many runs is shown less often, so that the maps of several steps are computed together.
         late = watched and time.perf_counter() - self._shown_at >= runs * WATCHED_SECONDS
         n_pending = len(self._recorder.buffer.steps)
         if measured or late or self._recorder.buffer.full:
-            new: list[Recorded] = [*self._developed()]
+            new: list[Recorded] = [*self._computed()]
             if measured and watched:
                 self._publish(new)  # viewers need not wait for the measurements
                 new = []
@@ -105,8 +105,8 @@ class RunRecording:
                 new.append(report.evaluation)
             self._publish([*new, *(self._measured(step) if measured else ())])
         if view.pace is None and not alone:  # otherwise there is time to record every step
-            n_developed = n_pending - len(self._recorder.buffer.steps)
-            self.scheduler.recorded(n_developed, time.thread_time() - spent, watched=watched)
+            n_computed = n_pending - len(self._recorder.buffer.steps)
+            self.scheduler.recorded(n_computed, time.thread_time() - spent, watched=watched)
         if self.scheduler.every != view.every:
             self._published.publish(every=self.scheduler.every)
 
@@ -114,41 +114,41 @@ class RunRecording:
         """Record and measure the model as it is now, even if this step is already recorded."""
         self._recorder.buffer.copy(self._state.step)
         if self._published.view.frames:
-            developed = self._developed()
-            self._publish([*developed, *records, *self._measured(self._state.step)])
+            computed = self._computed()
+            self._publish([*computed, *records, *self._measured(self._state.step)])
         else:  # maps of a word with an unknown answer need an output, which is written first
             measured = self._measured(self._state.step)
-            self._publish([*records, *measured, *self._developed()])
+            self._publish([*records, *measured, *self._computed()])
 
     def record_last(self) -> None:
         """Record and measure the last step of a run that has ended."""
-        self.develop()
+        self.compute()
         frames, step = self._published.view.frames, self._state.step
         if frames.steps[-1:] != (step,):
             self.record_now()
         elif (measured := frames.measured_at(step)) is None or measured.step != step:
             self._publish(self._measured(step))
 
-    def develop(self) -> None:
-        """Develop what is pending, before the model, words or masks change or the run pauses."""
+    def compute(self) -> None:
+        """Compute what is pending, before the model, words or masks change or the run pauses."""
         if self._recorder.buffer.steps:
-            self._publish(self._developed())
+            self._publish(self._computed())
 
     def show_pending(self) -> None:
-        """Develop what is pending before a long operation; the time counts as recording."""
+        """Compute what is pending before a long operation; the time counts as recording."""
         spent, n_pending = time.thread_time(), len(self._recorder.buffer.steps)
-        self.develop()
+        self.compute()
         self.scheduler.recorded(n_pending, time.thread_time() - spent, watched=True)
 
     def rescue(self) -> None:
-        """After a failure, develop those pending steps whose weights are all finite."""
+        """After a failure, compute those pending steps whose weights are all finite."""
         self._pasts.clear()
         with suppress(Exception):  # the cause of the failure may make this fail too
-            self._publish(self._recorder.develop(self._kept_all, finite=True))
+            self._publish(self._recorder.compute(self._kept_all, finite=True))
 
-    def _developed(self) -> list[Recorded]:
+    def _computed(self) -> list[Recorded]:
         try:
-            return [*self._recorder.develop(self._kept_all)]
+            return [*self._recorder.compute(self._kept_all)]
         except FloatingPointError as error:
             raise NotFinite(
                 f"At step {self._state.step} {error}. Start again with a lower learning rate."
@@ -226,7 +226,7 @@ class RunRecording:
         """
         if question in self._questions:
             return
-        self.develop()
+        self.compute()
         for before in [one for one in self._questions if one.words and question.words]:
             self.drop_word(before)
         if len(self._questions) >= MAX_WORDS:
@@ -240,20 +240,20 @@ class RunRecording:
             chunks = self._recorder.past(question, newest, self.weights)
         else:
             self._recorder.buffer.copy(self._state.step)
-            chunks = self._recorder.develop(self._kept_all)
+            chunks = self._recorder.compute(self._kept_all)
         self._publish([outputs, *chunks])
         self._owe(question)
 
     def drop_word(self, question: Question) -> None:
         """Stop tracking a word, and discard what was recorded of it."""
-        self.develop()
+        self.compute()
         self._questions.remove(question)
         self._recorder.remove(question)
         self._published.publish(frames=self._published.view.frames.without(question.text))
         self._pasts = deque(one for one in self._pasts if one[0] != question)
 
     def _owe(self, question: Question) -> None:
-        """Queue for development the missing frames of a word, if their weights are kept."""
+        """Queue for computation the missing frames of a word, if their weights are kept."""
         frames = self._published.view.frames
         lacking = {*frames.steps} - {*frames.steps_of(question.text)}
         past = [one for one in self.weights.snapshots if one.step in lacking]
@@ -261,7 +261,7 @@ class RunRecording:
             self._pasts.append((question, past))
 
     @property
-    def owes_a_past(self) -> bool:
+    def has_backfill(self) -> bool:
         """Whether the words of earlier batches, or frames of a word that was added later, are missing."""
         return self._forgets_batches or bool(self._pasts)
 
@@ -270,8 +270,8 @@ class RunRecording:
         drawn = self._recorder.drawn
         return drawn.steps < self._state.step and not drawn.full
 
-    def develop_past(self) -> None:
-        """Draw some earlier batches again, or develop more of the past of a word, the newest steps first."""
+    def compute_past(self) -> None:
+        """Draw some earlier batches again, or compute more of the past of a word, the newest steps first."""
         if self._forgets_batches:
             self._recorder.draw_again(self._state.config.seed, self._state.step, PAST_BATCHES)
             return

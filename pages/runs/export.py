@@ -14,16 +14,16 @@ from transformer.exports.fonts import film_problem
 from transformer.exports.page import html_page
 from transformer.exports.script import script, script_problem
 from transformer.exports.tables import curves_csv, curves_parquet, frame_json, weights_file
+from transformer.runs.any_run import AnyRun
 from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
-from transformer.runs.watched import Watched
 from transformer.storage.file import SUFFIX
 from transformer.storage.own_data import OwnData
 
 OWN = "Headlight has only the attention of this model, not the model: its training loop has it."
 
 
-def take_away(run: Watched, word: str) -> None:
+def export(run: AnyRun, word: str) -> None:
     """Draw the menu in the sidebar."""
     view = run.view
     with st.sidebar, st.popover("Take it away", icon=":material/download:", width="stretch", key="take_away"):
@@ -79,7 +79,7 @@ def take_away(run: Watched, word: str) -> None:
             st.caption("The script trains the configuration from the start, without interventions.")
 
 
-def _file(what: str, run: Watched, on_screen: selection.OnScreen, word: str) -> str | bytes:
+def _file(what: str, run: AnyRun, on_screen: selection.OnScreen, word: str) -> str | bytes:
     """Make a file from the run and the screen as they are when its button is pressed."""
     view = run.view
     frame = view.frame if on_screen.step is None else view.frame_at(on_screen.step)

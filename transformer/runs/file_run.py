@@ -23,7 +23,7 @@ FREE_SECONDS = 1.0
 """Minimum seconds between two checks whether another process still writes to the file."""
 
 
-class Remote:
+class FileRun:
     """A run that is trained elsewhere, so it takes no commands here. Members named as in `Run` mean the same.
 
     Raises InputError as `Reader.read` does.

@@ -12,8 +12,8 @@ from transformer.config import RunConfig
 from transformer.decoding.spelling import spell, write
 from transformer.insight.scores import head_scores
 from transformer.model.transformer import Transformer
-from transformer.recording.recorder import Recorder
-from transformer.recording.tape import record
+from transformer.recording.activations import record
+from transformer.recording.map_recorder import MapRecorder
 from transformer.training.loop import train
 from transformer.training.state import TrainState
 
@@ -105,7 +105,7 @@ def test_a_word_whose_predictions_are_all_right_is_not_decoded_and_has_the_same_
     monkeypatch.setattr("transformer.recording.words.write", counted)
     recorder, blind = recorder_of(half_trained, words), recorder_of(half_trained, words)
     recorder.buffer.copy(130)
-    recorder.develop()
+    recorder.compute()
     assert recorder.write(130) == blind.write(130)
     n_right = sum(output.right for output in blind.write(130).by_word.values())
     assert asked == [24 - n_right, 24, 24]
@@ -130,7 +130,7 @@ def test_recording_draws_no_random_numbers_in_train_and_eval_mode(tiny, make_fra
 
 def test_batches_drawn_again_in_parts_while_training_goes_on_are_remembered_like_those_of_one_training(tiny):
     state = TrainState.begin(tiny(min_letters=1, max_letters=3, batch_size=40))
-    whole, resumed = (Recorder(state.model, state.task) for _ in range(2))
+    whole, resumed = (MapRecorder(state.model, state.task) for _ in range(2))
     batches = [state.task.batch(0, k).words for k in range(20)]
     for k, words in enumerate(batches):
         whole.drawn.note(k + 1, words)
@@ -152,7 +152,7 @@ def test_drawn_at_is_the_first_step_whose_batch_had_the_word(tiny, frame_of):
     drawn = [set(task.words(seed, k)) for k in range(last)]
     known = ["a", "no", "ox", next(w for w in sorted(drawn[20]) if len(w) == 3), task.held_out()[0], "toolon"]
     late = ["b", "it", "up", next(w for w in sorted(drawn[4]) if len(w) == 3)]
-    recorder = Recorder(state.model, task)
+    recorder = MapRecorder(state.model, task)
     for word in known:
         recorder.add(task.question(word))
     told = {}

@@ -6,8 +6,8 @@ import pytest
 
 from transformer.config import TASKS, RunConfig
 from transformer.errors import InputError
-from transformer.fitting import TASK_SETTINGS, for_pairs, with_task
 from transformer.recipes import RECIPES, beginning
+from transformer.task_defaults import TASK_SETTINGS, for_pairs, with_task
 
 
 def test_settings_exist_for_exactly_the_known_tasks():

@@ -15,7 +15,7 @@ from transformer.recording.view import FINISHED, STOPPED, Publisher, RunView
 from transformer.recording.weights import Weights
 from transformer.runs.machine import processors
 from transformer.runs.queue import ASLEEP_SECONDS
-from transformer.runs.run_recording import RunRecording
+from transformer.runs.run_recorder import RunRecorder
 from transformer.storage.format import Training
 from transformer.storage.saved import Saved, read_training
 from transformer.tasks import Question
@@ -45,7 +45,7 @@ class TrainingFacts:
     memory: RecordingState
 
 
-class RecordedTraining:
+class TrainingSession:
     """Trains the model of one run and records it; a new run begins by recording its untrained model.
 
     Must be built and used in the run's own thread.
@@ -84,7 +84,7 @@ class RecordedTraining:
         else:
             self.state, memory = unpack(saved)
         weights = Weights() if weights is None else weights
-        self.recording = RunRecording(self.state, published, questions, weights, every_step=every_step)
+        self.recording = RunRecorder(self.state, published, questions, weights, every_step=every_step)
         published.publish(
             config=self.state.config,
             device=str(self.state.device),
@@ -173,7 +173,7 @@ class RecordedTraining:
         """Apply interventions from the next step on, and evaluate and record their effect at once."""
         if interventions == self._view.interventions:
             return
-        self.recording.develop()
+        self.recording.compute()
         changed, task = interventions.change_text(self._view.interventions), self.state.task
         self.state.intervene(interventions)
         if self._view.state in (FINISHED, STOPPED):
@@ -201,7 +201,7 @@ class RecordedTraining:
     def catch_up(self) -> None:
         """Bring the view up to date with numbers that are still on the device and with pending steps."""
         self._read_numbers()
-        self.recording.develop()
+        self.recording.compute()
 
     def pack(self) -> Training:
         """Copy everything that a file keeps of the training. Call `catch_up` first."""

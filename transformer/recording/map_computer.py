@@ -1,4 +1,4 @@
-"""Develop frames: compute the maps of several steps at once, from copied weights, in a copy of the model.
+"""Compute the maps of several steps at once, from copied weights, in a copy of the model.
 
 While the model trains, `WeightBuffer` copies its weights at each step to record. Some steps later, one
 forward pass mapped over all these copies (`torch.func.vmap`) computes the maps, which costs a fifth of
@@ -20,15 +20,15 @@ from transformer.config import ModelConfig
 from transformer.interventions import Interventions
 from transformer.model.layers import embedding
 from transformer.model.transformer import Transformer
+from transformer.recording.activations import WEIGHTS
 from transformer.recording.frame import Array
-from transformer.recording.tape import WEIGHTS
 from transformer.recording.weights import Tensors
 
 BATCH = 25
-"""Number of steps that are developed together when no viewer waits for them. Larger batches are no cheaper; a
-default run evaluates at the same interval."""
+"""Number of steps whose maps are computed together when no viewer waits for them. Larger batches are no
+cheaper; a default run evaluates at the same interval."""
 BUFFER_BYTES = 96 * 2**20
-"""Approximate limit in bytes of the copies of weights that wait to be developed."""
+"""Approximate limit in bytes of the copies of weights whose maps are not computed yet."""
 
 
 def tensors_of(model: Transformer) -> Tensors:
@@ -66,16 +66,16 @@ class WeightBuffer:
         self.steps.append(step)
 
     def waiting(self) -> tuple[list[int], Tensor]:
-        """The steps that wait to be developed, and their weights, (N, numbers)."""
+        """The steps whose maps are not computed yet, and their weights, (N, numbers)."""
         rows = torch.empty((0, self._n_numbers)) if self._rows is None else self._rows
         return list(self.steps), rows[: len(self.steps)]
 
     def clear(self) -> None:
-        """Discard all copies, after they have been developed."""
+        """Discard all copies, after their maps have been computed."""
         self.steps, self._rows = [], None
 
 
-class Developer:
+class MapComputer:
     """A copy of a model for forward passes with the weights of any step.
 
     Args:
@@ -101,7 +101,7 @@ class Developer:
             self.model.intervene(interventions, id_of)
             self.axes = self.model.axes()
 
-    def develop(self, rows: Tensor, src: Array, tgt: Array) -> tuple[Array, dict[str, Array]]:
+    def compute(self, rows: Tensor, src: Array, tgt: Array) -> tuple[Array, dict[str, Array]]:
         """Run a batch through the model with the weights of each of several steps.
 
         Args:

@@ -16,8 +16,8 @@ from transformer.errors import InputError
 from transformer.insight.scores import clearest_head
 from transformer.model.transformer import Transformer
 from transformer.recording.chunk import Chunk, allowed_cells, coded
-from transformer.recording.developer import Developer, WeightBuffer, stacked
 from transformer.recording.frame import Array, Measurement, Outputs, Word
+from transformer.recording.map_computer import MapComputer, WeightBuffer, stacked
 from transformer.recording.scorer import Scorer
 from transformer.recording.weights import Snapshot, Tensors, Weights
 from transformer.recording.words import (
@@ -31,7 +31,7 @@ from transformer.recording.words import (
 from transformer.tasks import Question, Task
 
 MAPS_BYTES = 256 * 2**20
-"""Approximate limit in bytes of the maps that are developed together."""
+"""Approximate limit in bytes of the maps that are computed together."""
 UNWATCHED, WATCHED = 0.06, 0.10
 """Target shares of the training time for recording, without and with viewers."""
 TOLERANCE = 1.5
@@ -40,10 +40,10 @@ KNOWN_SECONDS = 1.0
 """Seconds of recording to measure before the recording interval is changed."""
 MOST_APART = 64
 FADING = 0.9
-"""Decay of the moving averages of times, per development and per training step."""
+"""Decay of the moving averages of times, per computation and per training step."""
 
 
-class Recorder:
+class MapRecorder:
     """Records one model in the thread that trains it. Draws no random numbers and does not affect training.
 
     Args:
@@ -56,8 +56,8 @@ class Recorder:
         self._model, self._task, self._decoding = model, task, decoding
         self._device = model.to_logits.weight.device
         self.buffer = WeightBuffer(model)
-        """Copies of the weights of pending steps: those that are not developed yet."""
-        self._developer = Developer(model.config, self._device)
+        """Copies of the weights of pending steps: those whose maps are not computed yet."""
+        self._computer = MapComputer(model.config, self._device)
         self._scorer = Scorer(task)
         self._questions: list[Question] = []
         self._written = Outputs(step=0, by_word={})  # the newest
@@ -70,7 +70,7 @@ class Recorder:
     @property
     def tensors(self) -> Tensors:
         """Name and shape of each parameter, in the order in which weights are copied."""
-        return self._developer.tensors
+        return self._computer.tensors
 
     def resume(self, measured: Measurement | None, written: Outputs | None) -> None:
         """Restore the state of a saved run, given the last measurement and outputs."""
@@ -87,7 +87,7 @@ class Recorder:
     # Tracked words.
 
     def add(self, question: Question) -> None:
-        """Record this word too from the next development on; call `write` before if its answer is unknown."""
+        """Record this word too from the next computation on; call `write` before if its answer is unknown."""
         if question not in self._questions:
             self._questions.append(question)
             self._batches = None
@@ -97,10 +97,10 @@ class Recorder:
         self._questions.remove(question)
         self._batches = None
 
-    # Developing.
+    # Computing.
 
-    def develop(self, weights: Weights | None = None, *, finite: bool = False) -> list[Chunk]:
-        """Develop the maps of all pending steps: a chunk per word, or several if memory limits a pass.
+    def compute(self, weights: Weights | None = None, *, finite: bool = False) -> list[Chunk]:
+        """Compute the maps of all pending steps: a chunk per word, or several if memory limits a pass.
 
         Args:
             weights: the store to which the copied weights are appended.
@@ -121,11 +121,11 @@ class Recorder:
             groups = in_batches(self._asked, hidden=self._hidden)
             groups += [[one] for one in self._questions if one.words]
             self._batches = [self._batch_of(questions) for questions in groups]
-        chunks = self._developed(steps, rows, self._batches)
+        chunks = self._computed(steps, rows, self._batches)
         if weights is not None:
             copied = {step: row.tobytes() for step, row in zip(steps, rows.cpu().numpy(), strict=True)}
             weights.append(copied, self._model.interventions, self.tensors)
-        self.buffer.clear()  # only without an error: after one, the finite steps can still be developed
+        self.buffer.clear()  # not after an error: then the maps of finite steps can still be computed
         order = {question.text: i for i, question in enumerate(self._questions)}  # not that of the batches
         chunks.sort(key=lambda chunk: (chunk.steps[0], order[chunk.word.text]))
         last = [chunk for chunk in chunks if chunk.steps[-1] == steps[-1]]
@@ -145,22 +145,22 @@ class Recorder:
                 with suppress(InputError):  # thinned meanwhile
                     bodies[one.step] = weights.body(one.step)
             if bodies:
-                self._developer.intervene(taken, self._task.src_tokenizer.id_of)
+                self._computer.intervene(taken, self._task.src_tokenizer.id_of)
                 rows = stacked([*bodies.values()], self._device)
-                chunks += self._developed([*bodies], rows, [self._batch_of([question])])
+                chunks += self._computed([*bodies], rows, [self._batch_of([question])])
         self._intervene()
         return chunks
 
     def _intervene(self) -> None:
         """Apply the interventions of the training model to its copy."""
-        if self._developer.model.interventions != self._model.interventions:
+        if self._computer.model.interventions != self._model.interventions:
             self._batches = None  # their padding depends on the masks
-        self._developer.intervene(self._model.interventions, self._task.src_tokenizer.id_of)
+        self._computer.intervene(self._model.interventions, self._task.src_tokenizer.id_of)
 
     @property
     def _hidden(self) -> bool:
         """Whether the copy of the model masks padding."""
-        return self._developer.model.masked("padding")
+        return self._computer.model.masked("padding")
 
     @property
     def _asked(self) -> list[Question]:
@@ -173,16 +173,16 @@ class Recorder:
         written = self._written
         return word_batch(self._task, questions, written.by_word, written.step, hidden=self._hidden)
 
-    def _developed(
+    def _computed(
         self, steps: Sequence[int], rows: torch.Tensor, batches: Sequence[WordBatch]
     ) -> list[Chunk]:
-        """Develop steps, as many at once as fit into memory."""
-        n_cells = max(batch.n_cells(self._developer.axes) for batch in batches)
+        """Compute the maps of steps, as many steps at once as fit into memory."""
+        n_cells = max(batch.n_cells(self._computer.axes) for batch in batches)
         n = max(1, MAPS_BYTES // (4 * self._model.config.n_heads * n_cells))
         chunks = []
         for at in range(0, len(steps), n):
             for one in batches:
-                guesses, maps = self._developer.develop(rows[at : at + n], one.batch.src, one.batch.tgt_in)
+                guesses, maps = self._computer.compute(rows[at : at + n], one.batch.src, one.batch.tgt_in)
                 if one.words[0].n_words:  # which predicts no token
                     guesses = np.zeros_like(guesses[:, :1])
                     maps = {site: weights.mean(axis=1, keepdims=True) for site, weights in maps.items()}
@@ -192,13 +192,13 @@ class Recorder:
         return chunks
 
     def _chunk(self, word: Word, steps: Sequence[int], guesses: Array, maps: Mapping[str, Array]) -> Chunk:
-        """The developed maps of one word.
+        """The computed maps of one word.
 
         Args:
             guesses: (N, T) ids of the most probable tokens.
             maps: site to (N, H, Q, K), including masked padding.
         """
-        axes, taken = self._developer.axes, self._developer.model.interventions
+        axes, taken = self._computer.axes, self._computer.model.interventions
         codes = {}
         for site, weights in maps.items():
             may = allowed_cells(word, axes[site], taken, site, weights.shape[1])
@@ -233,7 +233,7 @@ class Recorder:
         """
         self._intervene()
         (row,) = stacked([weights.body(step)], self._device)
-        return self._measurement(step, self._developer.load(row))
+        return self._measurement(step, self._computer.load(row))
 
     def _measurement(self, step: int, model: Transformer) -> Measurement:
         scores = self._scorer.scores(model)
@@ -285,7 +285,7 @@ class FrameScheduler:
         self._a_step = FADING * self._a_step + (1 - FADING) * seconds if self._a_step else seconds
 
     def recorded(self, n: int, seconds: float, *, watched: bool) -> None:
-        """Note the time that developing `n` steps took, and adapt `every`."""
+        """Note the time that computing `n` steps took, and adapt `every`."""
         self._recording += seconds
         fading = FADING if n else 1.0
         self._lately = fading * self._lately[0] + seconds, fading * self._lately[1] + n

@@ -18,9 +18,9 @@ from transformer.player.chunks import encoded, name_of
 from transformer.player.index import Index
 from transformer.player.sentences import failure, in_line, status_line
 from transformer.recording.view import FAILED, WATCHED_SECONDS, RunView
+from transformer.runs.any_run import AnyRun
 from transformer.runs.demo import demo_run, opened
 from transformer.runs.registry import REGISTRY
-from transformer.runs.watched import Watched
 
 TICK, SLOWEST, EACH = 0.036, 0.16, 0.004
 """Seconds between two messages: the base, the most, and what each viewer adds to the base."""
@@ -58,7 +58,7 @@ def tick(n_viewers: int) -> float:
     return min(SLOWEST, TICK + EACH * n_viewers)
 
 
-def find(run_id: str) -> Watched | None:
+def find(run_id: str) -> AnyRun | None:
     """A run, a draft, one that a story reserved, or a shipped recording; may read from disk."""
     run = None
     with suppress(InputError):  # the page of the story says why
@@ -75,10 +75,10 @@ def buttons_state(view: RunView) -> str:
     return " ".join(map(str, parts))
 
 
-class Channel:
+class RunBroadcaster:
     """The state of one run, prepared for its viewers. Only one thread at a time may call `look`."""
 
-    def __init__(self, run: Watched, hides: HiddenParts = ()) -> None:
+    def __init__(self, run: AnyRun, hides: HiddenParts = ()) -> None:
         self.run, self.hides = run, hides
         view = run.view
         self.index = Index(run.config, "" if view.own else look_for(run.config))
