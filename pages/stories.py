@@ -41,7 +41,7 @@ try:
     follows = known is not None and known["story"] == name
     if first is not None and not follows and not token_of(first.id):
         first = None  # another visitor's run, with another story or none
-    story, left_out = telling.fitting(telling.named(name), first)
+    story, left_out = telling.presentable(telling.named(name), first)
     if follows:
         told: dict[str, Any] = known
     else:

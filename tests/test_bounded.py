@@ -16,7 +16,7 @@ from transformer.config import RunConfig
 from transformer.interventions import NO_INTERVENTIONS
 from transformer.recording.map_computer import tensors_of
 from transformer.recording.weights import Snapshot, Weights
-from transformer.tasks import completed
+from transformer.tasks import resolved
 from transformer.training.state import TrainState
 
 
@@ -74,7 +74,7 @@ def test_nested_arrays_are_counted_at_any_depth():
 @pytest.mark.parametrize("kind", ["asked", "trace"])
 def test_models_and_traces_of_all_questions_together_stay_within_the_limit(monkeypatch, kind):
     monkeypatch.setattr(QUESTION_CACHE, "_entries", {})
-    config = completed(RunConfig(device="cpu").with_changes(d_model=64, n_heads=2))
+    config = resolved(RunConfig(device="cpu").with_changes(d_model=64, n_heads=2))
     sizes = []
     for seed in range(4):
         weights = TrainState.begin(config.with_changes(seed=seed)).model.state_dict()

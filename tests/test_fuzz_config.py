@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from tests.fuzzing import profile, with_odd_value
 from transformer.config import KINDS_OF, LETTER_TASKS, TASKS, TOKENIZERS, RunConfig
 from transformer.errors import InputError
-from transformer.recipes import RECIPES, beginning
+from transformer.recipes import RECIPES, recipe_config
 from transformer.runs.limits import Limits
 from transformer.task_defaults import with_task
-from transformer.tasks import completed
+from transformer.tasks import resolved
 
 EXAMPLES, MANY = 40, 5000
 SECONDS = 5.0
@@ -43,7 +43,7 @@ LONG_TEXTS = [
 @st.composite
 def documents(draw):
     """A configuration as plain values, all of them valid in about half of the draws."""
-    config = beginning(
+    config = recipe_config(
         draw(st.sampled_from(sorted(RECIPES))),
         draw(st.sampled_from(sorted(KINDS_OF))),
         published=draw(st.booleans()),
@@ -91,12 +91,12 @@ def configurations(draw):
 
 
 def read(text):
-    """Return the configuration, completed for its task and within the limits of a server.
+    """Return the configuration, resolved for its task and within the limits of a server.
 
     Raises:
         InputError: the configuration cannot be used.
     """
-    config = completed(RunConfig.from_json(text))
+    config = resolved(RunConfig.from_json(text))
     Limits().check(config)
     return config
 

@@ -12,7 +12,7 @@ from transformer.errors import InputError
 from transformer.model.transformer import Transformer
 from transformer.recipes import DECODER_ONLY, ENCODER_ONLY, RECIPES
 from transformer.size import check_memory, parameter_count, training_bytes
-from transformer.tasks import completed, task_of
+from transformer.tasks import resolved, task_of
 from transformer.training.state import TrainState
 
 TOPOLOGIES = ["encoder-decoder", "encoder-only", "decoder-only"]
@@ -82,10 +82,10 @@ def test_training_needs_over_four_times_the_weights_and_more_for_larger_batches_
 @pytest.mark.parametrize("topology", ["encoder-decoder", "decoder-only"])
 def test_for_a_task_without_letters_memory_depends_on_its_sequence_lengths(topology):
     own = RunConfig().with_changes(topology=topology)
-    dates, french = (completed(own.with_changes(task=task)) for task in ("dates", "en-fr"))
+    dates, french = (resolved(own.with_changes(task=task)) for task in ("dates", "en-fr"))
     assert training_bytes(dates) == training_bytes(dates.with_changes(max_letters=40))
     of_a_batch = [training_bytes(c) - training_bytes(c.with_changes(batch_size=32)) for c in (dates, french)]
-    letters = completed(own.with_changes(max_letters=task_of(dates).longest))
+    letters = resolved(own.with_changes(max_letters=task_of(dates).longest))
     of_letters = training_bytes(letters) - training_bytes(letters.with_changes(batch_size=32))
     assert of_a_batch[0] > of_a_batch[1] > 0, "dates are spelled, sentences made of words"
     assert 0.5 * of_letters < of_a_batch[0] < 1.1 * of_letters

@@ -6,7 +6,7 @@ import pytest
 
 from transformer.config import TASKS, RunConfig
 from transformer.errors import InputError
-from transformer.recipes import RECIPES, beginning
+from transformer.recipes import RECIPES, recipe_config
 from transformer.task_defaults import TASK_SETTINGS, for_pairs, with_task
 
 
@@ -34,7 +34,7 @@ def test_choosing_the_same_task_again_changes_nothing():
 
 
 def test_a_published_recipe_keeps_its_sizes_and_training_settings():
-    config = beginning("etienne", None, published=True)
+    config = recipe_config("etienne", None, published=True)
     changed = with_task(config, "copy")
     assert changed == config.with_changes(task="copy")
 
@@ -48,5 +48,5 @@ def test_an_unknown_task_is_refused_by_name():
 def test_pairs_of_characters_get_more_weight_decay_and_a_published_recipe_keeps_its_own(in_characters, decay):
     config = with_task(RECIPES["default"].small, "pairs")
     assert for_pairs(config, in_characters=in_characters).train.weight_decay == decay
-    published = with_task(beginning("etienne", None, published=True), "pairs")
+    published = with_task(recipe_config("etienne", None, published=True), "pairs")
     assert for_pairs(published, in_characters=in_characters) is published

@@ -68,7 +68,7 @@ class SnapshotModel:
     """The model of one snapshot, optionally with interventions. Safe to use from any thread.
 
     Args:
-        config: the run's, completed with what the task needs.
+        config: the run's, resolved, with what the task needs.
         interventions: replace those of the snapshot. `answer` checks that they leave an open cell in every
             row of a word.
 

@@ -284,7 +284,7 @@ DECODER_ONLY: RunConfig = with_topology(_OWN, "decoder-only").with_changes(recip
 It needs about twice as many steps as two stacks; some heads of its last layer learn to read backwards."""
 
 
-def beginning(name: str, topology: str | None = None, *, published: bool = False) -> RunConfig:
+def recipe_config(name: str, topology: str | None = None, *, published: bool = False) -> RunConfig:
     """The initial settings of a recipe.
 
     Args:

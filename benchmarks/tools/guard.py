@@ -23,7 +23,7 @@ from transformer import TrainState, train
 from transformer.__main__ import main as command
 from transformer.config import KINDS_OF, RunConfig
 from transformer.errors import InputError
-from transformer.recipes import RECIPES, beginning
+from transformer.recipes import RECIPES, recipe_config
 from transformer.runs.run import Run
 from transformer.task_defaults import with_task
 
@@ -41,7 +41,7 @@ def losses() -> dict[str, list[str]]:
         for topology in KINDS_OF:
             for task in TASKS:
                 try:
-                    config = with_task(beginning(name, topology), task).with_changes(
+                    config = with_task(recipe_config(name, topology), task).with_changes(
                         steps=STEPS, device="cpu"
                     )
                     state = TrainState.begin(config)

@@ -13,7 +13,7 @@ from transformer.runs.any_run import AnyRun
 from transformer.runs.demo import demo_run
 from transformer.runs.registry import REGISTRY
 from transformer.storage.tokens import new_token
-from transformer.tasks import completed, task_of
+from transformer.tasks import resolved, task_of
 
 READY_SECONDS = 1.5
 """Longest wait of the page for a new model; a large model appears later by itself."""
@@ -71,7 +71,7 @@ def recording_or_draft(run: AnyRun) -> AnyRun:
     if touched or run.id != session.draft:
         return run
     recording = demo_run()
-    if recording is None or recording.config != completed(run.config):
+    if recording is None or recording.config != resolved(run.config):
         return run
     asked, recorded_words = ({one.text for one in some.questions} for some in (run, recording))
     return recording if recorded_words <= asked else run

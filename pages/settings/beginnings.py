@@ -12,7 +12,7 @@ from pages.settings.presets import DEFAULT_PRESET, OF_TASK, PRESETS, SHORT
 from pages.settings.task_settings import task_choice
 from pages.shared.session import session
 from transformer.config import KINDS_OF, TASKS, RunConfig
-from transformer.recipes import RECIPES, beginning
+from transformer.recipes import RECIPES, recipe_config
 from transformer.runs.any_run import AnyRun
 from transformer.task_defaults import for_pairs, with_task
 
@@ -36,7 +36,9 @@ def base_of(config: RunConfig) -> RunConfig:
     if config.recipe in PRESETS:
         return PRESETS[config.recipe].config
     name = config.recipe if config.recipe in RECIPES else OWN
-    return with_task(beginning(name, config.model.topology, published=config.published), config.train.task)
+    return with_task(
+        recipe_config(name, config.model.topology, published=config.published), config.train.task
+    )
 
 
 def fill(run: AnyRun) -> None:
@@ -71,7 +73,7 @@ def default_settings() -> RunConfig:
         begun = preset if preset.train.task == task else PRESETS[OF_TASK[task]].config
     else:
         published = bool(_state("as_published", (True, "true"), False))
-        begun = with_task(beginning(recipe, topology, published=published), task)
+        begun = with_task(recipe_config(recipe, topology, published=published), task)
     own = own_data().pairs if task == "pairs" else None
     return begun if own is None else for_pairs(begun, in_characters=own.in_characters)
 

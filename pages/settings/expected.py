@@ -10,7 +10,7 @@ from transformer.player.sentences import rounded
 from transformer.runs.machine import has_gpu
 from transformer.runs.speed import run_seconds
 from transformer.size import parameter_count, training_bytes
-from transformer.tasks import completed
+from transformer.tasks import resolved
 
 TALK_SECONDS = 180.0
 """Longest training time that suits a live talk."""
@@ -49,14 +49,14 @@ def _same(config: RunConfig, preset: RunConfig) -> bool:
 
 def at_once(config: RunConfig | None) -> RunConfig | None:
     """The configuration if its untrained model is small enough to be shown before Start; else None."""
-    if config is None or parameter_count(completed(config).model) > BUILT_AT_ONCE:
+    if config is None or parameter_count(resolved(config).model) > BUILT_AT_ONCE:
         return None
     return config
 
 
 def model_size(config: RunConfig) -> str:
     """Describe the parameters, the memory, and the number of epochs over a finite training set."""
-    full = completed(config)
+    full = resolved(config)
     said = f"{parameter_count(full.model):,} parameters, about {_bytes(training_bytes(full))} to train"
     if at_once(config) is None:
         said += "; built when you press Start"

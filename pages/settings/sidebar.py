@@ -21,7 +21,7 @@ from transformer.config import DEVICES, PRECISIONS, RunConfig
 from transformer.errors import InputError
 from transformer.runs.machine import check_machine
 from transformer.runs.registry import REGISTRY
-from transformer.tasks import completed
+from transformer.tasks import resolved
 
 _IN_SIGHT = ("n_encoder_layers", "n_decoder_layers", "n_heads", "d_model")
 """Settings whose widgets are always visible."""
@@ -201,7 +201,7 @@ def _checked(form: Form) -> RunConfig:
     begun = default_settings()
     config = begun.with_changes(**form.values)
     config = config.with_changes(d_ff=begun.model.d_ff // begun.model.d_model * config.model.d_model)
-    full = completed(config)
+    full = resolved(config)
     REGISTRY.limits.check(full)
     check_machine(full)
     return config

@@ -53,7 +53,7 @@ def named(name: str) -> Story:
     return story
 
 
-def fitting(story: Story, first: AnyRun | None) -> tuple[Story, list[str]]:
+def presentable(story: Story, first: AnyRun | None) -> tuple[Story, list[str]]:
     """A story ready to be presented, with the visitor's run `first`, if any, in place of its first run.
 
     Returns:

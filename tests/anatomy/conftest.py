@@ -12,7 +12,7 @@ from transformer.interventions import NO_INTERVENTIONS
 from transformer.model.transformer import Transformer
 from transformer.recipes import RECIPES, with_topology
 from transformer.recording.weights import Snapshot
-from transformer.tasks import completed
+from transformer.tasks import resolved
 
 PAD = 0
 BASES = {
@@ -35,7 +35,7 @@ def made(fill):
     """Return a function from a name in `BASES` to its configuration and a snapshot of random weights."""
 
     def make(name, interventions=NO_INTERVENTIONS, **changes):
-        config = completed(BASES[name].with_changes(**changes))
+        config = resolved(BASES[name].with_changes(**changes))
         model = fill(Transformer(config.model), 0.3)
         weights = {key: w.numpy().copy() for key, w in model.state_dict().items()}
         return config, Snapshot(step=7, source=weights, interventions=interventions)

@@ -13,7 +13,7 @@ from transformer.interventions import NO_INTERVENTIONS, Block, Interventions
 from transformer.model.transformer import Transformer
 from transformer.recipes import RECIPES, with_topology
 from transformer.runs.run import Run
-from transformer.tasks import completed, task_of
+from transformer.tasks import resolved, task_of
 from transformer.training.loop import train
 from transformer.training.state import TrainState
 
@@ -22,7 +22,7 @@ SIZES |= {"batch_size": 4, "max_letters": 5, "steps": 6, "warmup_steps": 2, "dev
 SIZES |= {"dropout": 0.0, "label_smoothing": 0.2, "clip": 0.05}
 BASES = {name: RECIPES[name].small for name in ("default", "bloem", "lin", "torres")}
 BASES["decoder alone"] = with_topology(RECIPES["default"].small, "decoder-only")
-CONFIGS = {name: completed(config.with_changes(**SIZES)) for name, config in BASES.items()}
+CONFIGS = {name: resolved(config.with_changes(**SIZES)) for name, config in BASES.items()}
 """These cover every topology, norm, norm placement and fill, one table, learned positions, unmasked [PAD]."""
 BOXES = {
     "encoder-decoder": "encoder.embedding encoder.0 encoder.0.feed_forward encoder.output decoder.embedding "
@@ -114,7 +114,7 @@ def test_each_loss_belongs_to_its_token_of_a_pair_of_the_batch(config, pair):
 @pytest.mark.parametrize("topology", BOXES)
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_every_parameter_is_in_one_box(recipe, topology):
-    model = Transformer(completed(with_topology(RECIPES[recipe].small, topology)).model)
+    model = Transformer(resolved(with_topology(RECIPES[recipe].small, topology)).model)
     boxes = boxes_of(model)
     assert sorted(sum(boxes.values(), ())) == sorted(name for name, _ in model.named_parameters())
     assert all(box == box_of(name, topology) for box, some in boxes.items() for name in some)

@@ -11,7 +11,7 @@ from transformer.anatomy.trace import trace
 from transformer.recipes import RECIPES
 from transformer.runs.untrained import untrained_model
 from transformer.storage.own_data import OwnData
-from transformer.tasks import completed, task_of
+from transformer.tasks import resolved, task_of
 
 FRAMED = """(figure) => {
   const cells = figure.querySelector("canvas").getBoundingClientRect();
@@ -146,7 +146,7 @@ def test_a_click_selects_a_cell_and_shows_its_formula_and_a_second_click_deselec
 def test_a_kept_score_has_a_table_of_its_parts_that_adds_up_and_follows_the_cell(inside):
     config = RECIPES["default"].small
     model = untrained_model(config, [task_of(config).question("cat")], OwnData()).result()
-    passed = trace(completed(config), model.view.snapshot_at(0), "cat")
+    passed = trace(resolved(config), model.view.snapshot_at(0), "cat")
     for name, site, row, column in (("cross", "decoder.1.cross", 2, 3), ("self", "decoder.0.self", 3, 1)):
         title(inside, site).click()
         inside.page.wait_for_timeout(1000)  # until the open box has been sent

@@ -141,7 +141,7 @@ def test_the_heading_describes_the_run_without_its_secret_id(recorded):
 
 def test_the_page_holds_the_index_of_the_run_and_every_map_of_every_word(recorded):
     data = run_data(made(recorded))
-    same = Index(recorded.config).whole(page.fitting(recorded))
+    same = Index(recorded.config).whole(page.thinned_to_fit(recorded))
     assert data["index"] == json.loads(json.dumps(same))
     pieces, frames = chunks_of(data), recorded.frames
     assert list(data["index"]["chunks"]) == ["banana", "cat", "ox"]

@@ -15,7 +15,7 @@ from transformer.config import ModelConfig, RunConfig, TrainConfig
 from transformer.errors import InputError
 from transformer.exports.script import EXPERIMENT, script, script_problem
 from transformer.recipes import RECIPES
-from transformer.tasks import completed
+from transformer.tasks import resolved
 from transformer.training.loop import train
 
 REFUSED = {
@@ -107,7 +107,7 @@ def test_a_script_is_experiment_py_with_the_settings_of_a_run_at_its_top():
     assert {name.lower() for name in there} == known - set(REFUSED) - ELSEWHERE
     for recipe in RECIPES.values():
         for config in (recipe.small, recipe.published):
-            config = completed(config.with_changes(device="cpu", threads=2, betas=(np.float64(0.5), 0)))
+            config = resolved(config.with_changes(device="cpu", threads=2, betas=(np.float64(0.5), 0)))
             expected = {**vars(config), **vars(config.train), **vars(config.model)}
             expected["causal_mask"] = config.model.masks["causal"]
             text = script(config)

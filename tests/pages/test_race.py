@@ -11,7 +11,7 @@ from tests.pages.conftest import LONG
 from transformer.config import RunConfig
 from transformer.recipes import RECIPES
 from transformer.runs.registry import REGISTRY
-from transformer.tasks import completed, task_of
+from transformer.tasks import resolved, task_of
 
 DEFAULT = RECIPES["default"].small
 
@@ -248,7 +248,7 @@ def test_each_setting_of_the_menu_changes_only_itself(name):
 
 @pytest.mark.parametrize("change", [{"seed": 1}, {"batch_size": 32}, {"max_letters": 8}, {"task": "copy"}])
 def test_a_change_that_gives_other_batches_is_reported_as_such(change):
-    one, other = completed(DEFAULT), completed(DEFAULT.with_changes(**change))
+    one, other = resolved(DEFAULT), resolved(DEFAULT.with_changes(**change))
     assert differs_in(one, other).endswith("other batches")
     batches = [task_of(config).batch(config.seed, 3) for config in (one, other)]
     assert [one.tolist() for one in vars(batches[0]).values() if hasattr(one, "tolist")] != [

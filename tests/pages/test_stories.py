@@ -17,7 +17,7 @@ from transformer.errors import InputError
 from transformer.runs import run as run_module
 from transformer.runs.registry import DRAFT_SECONDS, REGISTRY
 from transformer.stories.files import ENVIRONMENT, read_story
-from transformer.tasks import completed
+from transformer.tasks import resolved
 
 SHIPPED = [
     "A first tour",
@@ -443,7 +443,7 @@ def test_add_beat_turns_the_screen_into_a_beat_of_a_valid_story(visit):
     story = read_story(visitor.at.session_state["own_story"])
     assert [beat.page for beat in story.beats] == ["Watch", "Watch"]
     (role,) = story.runs.values()
-    assert role.config == completed(visitor.run.config)
+    assert role.config == resolved(visitor.run.config)
     assert story.beats[0].word in visitor.run.words
     visitor.at.switch_page("stories.py")
     visitor.look()

@@ -14,7 +14,7 @@ from transformer.asking import snapshot_model
 from transformer.recipes import RECIPES
 from transformer.runs import demo as module
 from transformer.runs.demo import SHIPPED, demo_run, record
-from transformer.tasks import completed
+from transformer.tasks import resolved
 from transformer.training.loop import train
 from transformer.training.state import TrainState
 
@@ -31,7 +31,7 @@ def shipped(monkeypatch):
 
 
 def test_the_shipped_recording_is_of_the_default_settings(shipped):
-    assert shipped.config == completed(RECIPES["default"].small)
+    assert shipped.config == resolved(RECIPES["default"].small)
     assert shipped.view.state == "recorded"
     assert shipped.view.step == 225
     assert SHIPPED.stat().st_size <= 8_500_000

@@ -14,10 +14,10 @@ from transformer.recipes import RECIPES
 from transformer.runs import limits
 from transformer.runs.limits import Limits, variable
 from transformer.size import training_bytes
-from transformer.tasks import completed
+from transformer.tasks import resolved
 
 SERVING = (Path(__file__).parents[2] / "docs" / "serving.md").read_text(encoding="utf-8")
-DEFAULT = completed(RECIPES["default"].small)
+DEFAULT = resolved(RECIPES["default"].small)
 NAMES = [limit.name for limit in fields(Limits)]
 
 
@@ -66,10 +66,10 @@ def test_the_default_settings_can_be_trained_under_the_tightest_limits():
 @pytest.mark.parametrize("name", RECIPES)
 @pytest.mark.parametrize("size", ["small", "published"])
 def test_every_recipe_can_be_trained_under_the_default_limits(name, size):
-    Limits().check(completed(getattr(RECIPES[name], size) or RECIPES[name].small))
+    Limits().check(resolved(getattr(RECIPES[name], size) or RECIPES[name].small))
 
 
-LARGE_BATCH = training_bytes(completed(DEFAULT.with_changes(batch_size=1000)))
+LARGE_BATCH = training_bytes(resolved(DEFAULT.with_changes(batch_size=1000)))
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ LARGE_BATCH = training_bytes(completed(DEFAULT.with_changes(batch_size=1000)))
 def test_settings_beyond_a_limit_are_refused_and_settings_at_the_limit_are_not(
     changes, limit, allowed, field, asked
 ):
-    config = completed(DEFAULT.with_changes(**changes))
+    config = resolved(DEFAULT.with_changes(**changes))
     Limits(**{limit: allowed}).check(config)
     with pytest.raises(InputError, match="[Cc]hoose") as refused:
         Limits(**{limit: allowed - 1}).check(config)
@@ -97,9 +97,9 @@ def test_settings_beyond_a_limit_are_refused_and_settings_at_the_limit_are_not(
 def test_a_run_has_no_more_threads_than_the_machine_has_processors(monkeypatch):
     monkeypatch.setattr(limits, "processors", lambda: 3)
     for threads in (None, 1, 3):
-        Limits().check(completed(DEFAULT.with_changes(threads=threads)))
+        Limits().check(resolved(DEFAULT.with_changes(threads=threads)))
     with pytest.raises(InputError, match="4 threads are too many for this server; it has 3") as refused:
-        Limits().check(completed(DEFAULT.with_changes(threads=4)))
+        Limits().check(resolved(DEFAULT.with_changes(threads=4)))
     assert refused.value.field == "threads"
 
 

@@ -9,7 +9,7 @@ from transformer.recipes import RECIPES
 from transformer.runs.demo import OF_STORIES, recording
 from transformer.stories.files import ENVIRONMENT, UNNAMED, read_story, stories, with_beat
 from transformer.stories.story import RECORDINGS
-from transformer.tasks import completed
+from transformer.tasks import resolved
 
 GOOD = """
 title = "Two beats"
@@ -48,7 +48,7 @@ def test_a_beat_keeps_what_the_previous_beat_showed():
     assert (two.word, two.kind, two.pinned, two.step) == ("playground", "cross", one.pinned, "live")
     assert (three.run, three.word, three.pinned) == ("second", "纽约是一座城市", None)
     assert story.runs["second"].config.train.steps == 300
-    assert story.runs["first"].config == completed(RECIPES["default"].small)
+    assert story.runs["first"].config == resolved(RECIPES["default"].small)
     assert story.words_of("first") == ("playground",)
     assert list(story.misfits()) == []
 
@@ -110,17 +110,17 @@ def test_a_file_without_a_list_of_beats_is_refused_with_an_explanation(text):
 
 def test_a_story_reports_which_beats_do_not_fit_another_model():
     story = read_story(GOOD)
-    small = completed(RECIPES["default"].small.with_changes(n_decoder_layers=1))
+    small = resolved(RECIPES["default"].small.with_changes(n_decoder_layers=1))
     assert [place for place, _ in story.with_run(small).misfits()] == [0, 1]
     assert "decoder has 1 layers" in next(why for _, why in story.with_run(small).misfits())
-    two_heads = completed(RECIPES["default"].small.with_changes(n_heads=2))
+    two_heads = resolved(RECIPES["default"].small.with_changes(n_heads=2))
     assert "2 heads" in dict(story.with_run(two_heads).misfits())[0]
     translating = story.runs["second"].config
     assert "playground" in dict(story.with_run(translating).misfits())[0]
 
 
 def test_a_written_story_is_read_back_unchanged():
-    config = completed(
+    config = resolved(
         RECIPES["default"].small.with_changes(n_heads=2, seed=7, positions="learned", goal=None)
     )
     beats = [

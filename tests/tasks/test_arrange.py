@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from transformer.tasks import completed
+from transformer.tasks import resolved
 from transformer.tasks.arrange import arrange, sequence_limit
 from transformer.tasks.tokenizer import characters
 
@@ -93,7 +93,7 @@ def test_the_limit_fits_question_and_answer_and_three_more_tokens_in_one_sequenc
 
 @pytest.mark.parametrize("topology", BY_HAND)
 def test_a_configuration_is_completed_with_the_vocabulary_and_positions_of_its_layout(tiny, topology):
-    config = completed(tiny(topology=topology, max_letters=4))
+    config = resolved(tiny(topology=topology, max_letters=4))
     tokens = 31 if topology == "decoder-only" else 30
     assert (config.model.src_vocab_size, config.model.tgt_vocab_size) == (tokens, tokens)
     assert config.model.max_len == (21 if topology == "decoder-only" else 10)

@@ -9,7 +9,7 @@ from tests.tasks.conftest import HELD_OUT, Sentences
 from transformer import tasks
 from transformer.config import GRAMMARS, LETTER_TASKS, RunConfig
 from transformer.errors import InputError
-from transformer.tasks import completed, task_of
+from transformer.tasks import resolved, task_of
 from transformer.tasks.corpus import Pair
 from transformer.tasks.task import Question
 
@@ -55,7 +55,7 @@ def test_there_are_positions_for_questions_and_answers_twice_as_long_as_the_long
     """Sources have up to 5 words, targets up to 3: 10 + 2 positions, or 10 + 6 + 2 + 3 in one sequence."""
     made = task(topology)
     assert (made.longest, made.max_question_tokens, made.max_tokens) == (5, 10, most)
-    config = completed(RunConfig().with_changes(task="en-fr", topology=topology))
+    config = resolved(RunConfig().with_changes(task="en-fr", topology=topology))
     assert config.model.max_len == most
     assert config.model.src_vocab_size == made.src_tokenizer.size
     assert config.model.tgt_vocab_size == made.tgt_tokenizer.size
@@ -78,7 +78,7 @@ def test_one_table_for_two_stacks_has_one_vocabulary(monkeypatch):
     assert two.src_tokenizer.size == 4 + 5
     assert two.tgt_tokenizer.size == 4 + 5
     assert two.src_tokenizer.encode(["cat"]) != two.src_tokenizer.encode(["chat"]) == [[1, 3, 2]]
-    one = completed(run.with_changes(embedding_tables="one"))
+    one = resolved(run.with_changes(embedding_tables="one"))
     assert one.model.src_vocab_size == one.model.tgt_vocab_size == 4 + 10
     both = task_of(one)
     assert both.src_tokenizer.encode(["cat chat"]) == both.tgt_tokenizer.encode(["cat chat"])

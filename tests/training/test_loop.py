@@ -226,7 +226,7 @@ def test_a_continuation_goes_on_from_the_same_weights_to_its_own_end(tiny, monke
     assert [report.learning_rate for report in reports] == pytest.approx(
         [0.01, *(0.01 * left / 6 for left in (5, 4, 3, 2, 1))]
     )
-    assert state.interventions == [(4, "continue", {"steps": 6, "learning_rate": 0.01})]
+    assert state.change_log == [(4, "continue", {"steps": 6, "learning_rate": 0.01})]
 
 
 def test_a_new_learning_rate_scales_the_plan_from_the_next_step_on(tiny):
@@ -238,4 +238,4 @@ def test_a_new_learning_rate_scales_the_plan_from_the_next_step_on(tiny):
         if report.step == 5:
             state.set_learning_rate(2 * 5e-3)
     assert rates == pytest.approx([*plain[:5], *(2 * rate for rate in plain[5:])])
-    assert state.interventions == [(5, "learning_rate", 0.01)]
+    assert state.change_log == [(5, "learning_rate", 0.01)]

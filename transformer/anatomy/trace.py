@@ -126,7 +126,7 @@ def trace(config: RunConfig, snapshot: Snapshot, word: str, beside: tuple[str, .
     If the right answer is not known, the model reads its own output. The snapshot's interventions apply.
 
     Args:
-        config: the run's, completed with what the task needs.
+        config: the run's, resolved, with what the task needs.
         beside: other words of the same batch; if one is longer, the word is padded with [PAD].
 
     Raises:

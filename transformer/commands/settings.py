@@ -11,7 +11,7 @@ from transformer.commands.data import read_files
 from transformer.commands.line import print_message
 from transformer.config import TOKENIZERS, RunConfig
 from transformer.errors import InputError
-from transformer.recipes import RECIPES, beginning, with_topology
+from transformer.recipes import RECIPES, recipe_config, with_topology
 from transformer.storage.own_data import OwnData
 from transformer.task_defaults import for_pairs, with_task
 
@@ -66,7 +66,7 @@ def configuration(arguments: argparse.Namespace, held: OwnData) -> RunConfig:
         if arguments.paper and arguments.recipe in (None, "default"):
             raise InputError(f"--paper needs a published recipe; choose {', '.join([*RECIPES][1:])}.")
         name = arguments.recipe or "default"
-        config = beginning(name, arguments.topology, published=arguments.paper)
+        config = recipe_config(name, arguments.topology, published=arguments.paper)
     elif arguments.recipe is not None or arguments.paper:
         raise InputError("--config and --recipe exclude each other; choose one of them.")
     else:

@@ -21,7 +21,7 @@ from transformer.insight.seeds import LEAST_SEEDS, MOST_SEEDS, in_common
 from transformer.recipes import RECIPES
 from transformer.recording.view import FAILED, FINISHED, PAUSED, STOPPED, RunView
 from transformer.runs.run import Run
-from transformer.tasks import completed
+from transformer.tasks import resolved
 
 if TYPE_CHECKING:
     from transformer.training.distributed import Distributed
@@ -121,7 +121,7 @@ def run(arguments: argparse.Namespace) -> int:
     from transformer.training.device import resolve_device  # imports torch: only once the arguments are valid
 
     resolve_device(config.device)
-    completed(config)  # before the file is created: the task may refuse these settings
+    resolved(config)  # before the file is created: the task may refuse these settings
     if arguments.seeds is not None:
         return _with_seeds(config, arguments, counts)
     config, distributed = _joined(config)

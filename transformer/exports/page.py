@@ -51,7 +51,7 @@ def html_page(view: RunView, *, word: str, site: str, head: int) -> str:
     if view.frame is None:
         raise InputError("Nothing has been recorded yet; wait until the untrained model is shown.")
     head_title(view.frame, site, head)  # refuses a head that does not exist
-    shown = fitting(view)
+    shown = thinned_to_fit(view)
     words = [tracked.text for tracked in view.frame.asked]
     is_mean = word in view.frames.words and word not in words
     asked = words[0] if is_mean else word  # no single forward pass has the mean map
@@ -87,7 +87,7 @@ def race_page(views: Sequence[RunView], race: dict[str, Any], first: dict[str, A
     if any(view.frame is None for view in views):
         raise InputError("Nothing has been recorded yet; wait until the untrained models are shown.")
     moments = {moment.step for view in views for moment in view.moments}
-    shown = [fitting(view, len(views), moments) for view in views]
+    shown = [thinned_to_fit(view, len(views), moments) for view in views]
     data = {
         "runs": [{"index": Index(one.config).whole(one)} for one in shown],
         "first": first,
@@ -137,7 +137,7 @@ def _page(data: dict[str, Any], packs: dict[str, str], title: str, facts: str, r
     )
 
 
-def fitting(view: RunView, parts: int = 1, moments: Set[int] = frozenset()) -> RunView:
+def thinned_to_fit(view: RunView, parts: int = 1, moments: Set[int] = frozenset()) -> RunView:
     """The run with as many of its frames as a page has room for, thinned evenly; moments stay.
 
     Args:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from transformer.config import RunConfig
 from transformer.errors import InputError
-from transformer.tasks import completed
+from transformer.tasks import resolved
 
 EXPERIMENT = Path(__file__).with_name("experiment.py")
 _WRITTEN: dict[str, tuple[object, ...]] = {
@@ -32,7 +32,7 @@ def script(config: RunConfig) -> str:
     problem = script_problem(config)
     if problem is not None:
         raise InputError(problem)
-    settings = {**vars(config), **vars(config.train), **vars(completed(config).model)}
+    settings = {**vars(config), **vars(config.train), **vars(resolved(config).model)}
     settings |= {"causal_mask": config.model.masks["causal"], "threads": config.threads or 1}
     top, words, rest = EXPERIMENT.read_text(encoding="utf-8").partition("\n# ---- Words ----\n")
     filled = re.sub(

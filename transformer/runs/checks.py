@@ -8,7 +8,7 @@ from transformer.interventions import Interventions, check_interventions
 from transformer.recording.view import FAILED, PACES, RunView
 from transformer.runs.limits import Limits
 from transformer.storage.saved import Saved
-from transformer.tasks import Task, completed, task_of
+from transformer.tasks import Task, resolved, task_of
 
 MAX_CONTINUE = 100_000
 
@@ -68,7 +68,7 @@ def check_saved(saved: Saved, limits: Limits) -> None:
     """
     view = saved.view
     if view.own is None:
-        limits.check(completed(view.config))
+        limits.check(resolved(view.config))
         limits.check_steps(view.planned)
         task = task_of(view.config)
         for word in saved.words:

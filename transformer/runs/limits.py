@@ -76,7 +76,7 @@ class Limits:
         """Refuse a configuration that exceeds the limits.
 
         Args:
-            config: completed with what its task needs.
+            config: resolved, with what its task needs.
 
         Raises:
             InputError: a limit is exceeded; the message says what to choose.

@@ -15,7 +15,7 @@ import psutil
 
 from transformer.config import RunConfig
 from transformer.size import check_memory
-from transformer.tasks import completed
+from transformer.tasks import resolved
 
 CONTAINER = Path("/sys/fs/cgroup")
 """Folder of the files in which Linux states the memory limit and the memory use of a container."""
@@ -54,7 +54,7 @@ def check_machine(config: RunConfig) -> None:
     Raises:
         InputError: the message says what is needed, what is available, and what to choose.
     """
-    check_memory(completed(config), free_memory())
+    check_memory(resolved(config), free_memory())
     if config.device not in ("auto", "cpu"):
         from transformer.training.device import resolve_device
 

@@ -28,7 +28,7 @@ from transformer.storage.log import LOG, log_to_terminal, note, refusals
 from transformer.storage.own_data import UploadCache
 from transformer.storage.saved import read_run
 from transformer.storage.tokens import digest_of, new_token
-from transformer.tasks import completed
+from transformer.tasks import resolved
 
 DRAFT_SECONDS = 900.0
 """An untrained model that was not viewed for this long is forgotten."""
@@ -89,7 +89,7 @@ class Registry:
         Raises:
             InputError: the settings exceed the limits, or a tracked word is invalid.
         """
-        self.limits.check(completed(config))
+        self.limits.check(resolved(config))
         run = self._build(Reserved(config, words, visitor), new_token())
         self.owners.set_token(run.id, token)
         return run
@@ -116,7 +116,7 @@ class Registry:
             InputError: the settings exceed the limits.
         """
         if id_ is None:
-            self.limits.check(completed(config))
+            self.limits.check(resolved(config))
             id_ = new_token()
             self.owners.set_token(id_, token)
         self.owners.recall(id_)

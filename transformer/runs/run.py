@@ -67,7 +67,7 @@ class Run:
         distributed: Distributed | None = None,
     ) -> None:
         self.config = config
-        """The configuration as requested; `view.config` is completed with what the task needs."""
+        """The configuration as requested; `view.config` also has what the task determines."""
         self.visitor = visitor
         check_machine(config)
         if config.train.tensorboard and archive is None:

@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 import numpy as np
 
 from transformer.config import RunConfig
-from transformer.tasks import completed, task_of
+from transformer.tasks import resolved, task_of
 from transformer.tasks.arrange import Ids
 
 BLOCK, MAP, CELL, PRODUCT = 0.6e-3, 6e-6, 7.5e-9, 1.25e-11
@@ -68,7 +68,7 @@ def slowness() -> float:
 @lru_cache(maxsize=64)  # called at every rerun of a page, and draws a batch
 def work_of(config: RunConfig) -> Work:
     """The work of a step of this configuration, for the lengths of its task."""
-    config = completed(config)
+    config = resolved(config)
     batch = task_of(config).batch(0, 0)
     model, (n_examples, s), t = config.model, batch.src.shape, batch.tgt_in.shape[1]
     read, written = _tokens(batch.src, model.padding_mask), _tokens(batch.tgt_in, model.padding_mask)

@@ -14,7 +14,7 @@ from transformer.config import RunConfig
 from transformer.recording.view import Publisher, RunView, untrained
 from transformer.recording.weights import Weights
 from transformer.storage.own_data import OwnData
-from transformer.tasks import Question, completed
+from transformer.tasks import Question, resolved
 
 if TYPE_CHECKING:  # it imports torch
     from transformer.runs.training_session import RecordingState
@@ -48,7 +48,7 @@ def untrained_model(config: RunConfig, questions: Sequence[Question], held: OwnD
     Returns:
         A future; its exception is an InputError if this machine cannot build the model.
     """
-    key = completed(config), tuple(question.text for question in questions)
+    key = resolved(config), tuple(question.text for question in questions)
     if (known := _CACHE.peek(key)) is not None:
         answer: Future[Untrained] = Future()
         answer.set_result(known)

@@ -18,7 +18,7 @@ from transformer.errors import InputError
 from transformer.recipes import RECIPES
 from transformer.stories.story import MOST_BEATS, MOST_RUNS, NONE, RACE, Beat, Story, inherited, read_role
 from transformer.task_defaults import with_task
-from transformer.tasks import completed
+from transformer.tasks import resolved
 
 ENVIRONMENT = "HEADLIGHT_STORIES"
 """Environment variable that names a folder with more stories, besides the shipped ones."""
@@ -136,7 +136,7 @@ def with_beat(text: str, configs: Sequence[RunConfig], beat: Mapping[str, Any]) 
     """
     known = {name: one.config for name, one in read_story(text).runs.items()} if text else {}
     tables, names = [text or f"title = {_value(UNNAMED)}\n"], []
-    for config in map(completed, configs):
+    for config in map(resolved, configs):
         name = next((one for one, has in known.items() if has == config), f"run{len(known) + 1}")
         if name not in known:
             tables.append(_of_run(name, config))
@@ -149,7 +149,7 @@ def with_beat(text: str, configs: Sequence[RunConfig], beat: Mapping[str, Any]) 
 
 
 def _of_run(name: str, config: RunConfig) -> str:
-    begun = completed(with_task(RECIPES["default"].small, config.train.task))
+    begun = resolved(with_task(RECIPES["default"].small, config.train.task))
     differs = {key: here for key, (here, _) in config.differences(begun).items() if key != "task"}
     values = {key: NONE if here is None else here for key, here in differs.items()}
     return _table(f"[runs.{name}]", {"task": config.train.task, **values})

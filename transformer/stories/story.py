@@ -12,7 +12,7 @@ from transformer.config.limits import Number, OneOf, Settings, Text, Whole
 from transformer.errors import InputError
 from transformer.recipes import RECIPES
 from transformer.task_defaults import with_task
-from transformer.tasks import completed, task_of
+from transformer.tasks import resolved, task_of
 
 WATCH, RACE, INSIDE = "Watch", "Race", "Look inside"
 TALK, TOUR = "talk", "tour"
@@ -194,7 +194,7 @@ def read_role(values: Any) -> Role:
         for name, value in changes.items()
     }
     base = with_task(RECIPES["default"].small, changes.pop("task", "reverse"))
-    return Role(config=completed(base.with_changes(**changes)), recording=recording, trains=trains)
+    return Role(config=resolved(base.with_changes(**changes)), recording=recording, trains=trains)
 
 
 def inherited(beats: list[dict[str, Any]], first: str) -> list[dict[str, Any]]:

@@ -25,7 +25,7 @@ from transformer.tasks.reverse import Reverse
 from transformer.tasks.sorting import Sort
 from transformer.tasks.task import Question, Task
 
-__all__ = ["PATTERNS", "Batch", "Question", "Task", "completed", "corpus_of", "task_of"]
+__all__ = ["PATTERNS", "Batch", "Question", "Task", "resolved", "corpus_of", "task_of"]
 
 _LETTERS = ("min_letters", "max_letters")
 _SENTENCES = ("patterns", "adjectives")
@@ -102,7 +102,7 @@ def task_of(config: RunConfig) -> Task:
     return task
 
 
-def completed(config: RunConfig) -> RunConfig:
+def resolved(config: RunConfig) -> RunConfig:
     """A configuration with the values that its task determines: vocabulary sizes and max_len.
 
     Raises:

@@ -49,7 +49,7 @@ def packed(state: TrainState) -> tuple[dict[str, Array], Progress]:
         stretch=state.phase,
         first_step_at=dict(state.first_step_at),
         goal_reached=state.goal_reached,
-        interventions=list(state.interventions),
+        interventions=list(state.change_log),
         in_force=state.model.interventions,
     )
 
@@ -84,7 +84,7 @@ def unpacked(config: RunConfig, arrays: Mapping[str, Array], progress: Progress)
         raise InputError(f"The saved training does not fit its own configuration ({error}).") from error
     state.step, state.phase = progress.step, progress.stretch
     state.first_step_at, state.goal_reached = dict(progress.first_step_at), progress.goal_reached
-    state.interventions = list(progress.interventions)
+    state.change_log = list(progress.interventions)
     return state
 
 

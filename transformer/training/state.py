@@ -14,7 +14,7 @@ from transformer.config import RunConfig, TrainConfig
 from transformer.decoding.beam import Decoding
 from transformer.interventions import Interventions
 from transformer.model.transformer import Transformer
-from transformer.tasks import Batch, Task, completed, task_of
+from transformer.tasks import Batch, Task, resolved, task_of
 from transformer.training.device import resolve_device
 from transformer.training.graphs import Graphs, cuda_capture
 
@@ -81,7 +81,7 @@ class TrainState:
     """Steps as CUDA graphs, where the configuration asks for them; None: eager steps, kernel by kernel."""
     distributed: Distributed | None = None
     """The part of this process in distributed training; None if it trains alone."""
-    interventions: list[tuple[int, str, Any]] = field(default_factory=list)
+    change_log: list[tuple[int, str, Any]] = field(default_factory=list)
     """Changes during the run, each (step after which it was made, what, new value)."""
 
     @classmethod
@@ -92,7 +92,7 @@ class TrainState:
             InputError: the device is not on this machine.
         """
         device = resolve_device(config.device) if distributed is None else distributed.device
-        config = completed(config)
+        config = resolved(config)
         task = task_of(config)
         # The first weights are drawn on the CPU, so that a seed means the same model on every device.
         model = Transformer(config.model, torch.Generator().manual_seed(config.seed)).to(device)
@@ -126,7 +126,7 @@ class TrainState:
     def set_learning_rate(self, peak: float) -> None:
         """Change the peak learning rate from the next step on; warm-up and decay stay as planned."""
         self.phase = replace(self.phase, peak=peak)
-        self.interventions.append((self.step, "learning_rate", peak))
+        self.change_log.append((self.step, "learning_rate", peak))
 
     def continue_for(self, steps: int, peak: float) -> None:
         """Plan more steps from here, with a new warm-up to `peak` and the configured decay.
@@ -141,14 +141,14 @@ class TrainState:
             decay=self.config.train.schedule,
         )
         self.goal_reached = False
-        self.interventions.append((self.step, "continue", {"steps": steps, "learning_rate": peak}))
+        self.change_log.append((self.step, "continue", {"steps": steps, "learning_rate": peak}))
 
     def intervene(self, interventions: Interventions) -> None:
         """Apply these interventions from the next step on, in place of earlier ones."""
         self.model.intervene(interventions, self.task.src_tokenizer.id_of)
         if self.graphs is not None:
             self.graphs.forget()
-        self.interventions.append((self.step, "intervene", interventions.to_dict()))
+        self.change_log.append((self.step, "intervene", interventions.to_dict()))
 
     @property
     def decoding(self) -> Decoding:

@@ -9,7 +9,7 @@ import pytest
 
 from pages.shared.wording import changed, differences, distinguishing_labels, in_words
 from transformer.config import RunConfig
-from transformer.tasks import completed
+from transformer.tasks import resolved
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_a_message_names_an_invalid_setting_as_its_widget_does_and_keeps_other_t
 @pytest.mark.parametrize("task", ["reverse", "zh-en", "dates"])
 def test_settings_completed_for_a_task_do_not_count_as_changes_to_a_saved_run(view, task):
     asked = RunConfig().with_changes(task=task, seed=3)
-    saved = SimpleNamespace(config=completed(asked), view=replace(view, learning_rate=0.005))
+    saved = SimpleNamespace(config=resolved(asked), view=replace(view, learning_rate=0.005))
     assert saved.config.model.max_len != asked.model.max_len or task == "reverse"
     assert changed(saved, asked) == {}
     assert changed(saved, asked.with_changes(batch_size=16)) == {"batch_size": (64, 16)}
