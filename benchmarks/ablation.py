@@ -15,8 +15,8 @@ from typing import Any
 from benchmarks.tools.measuring import end, options, spread
 from pages.settings.presets import DEFAULT_PRESET, PRESETS
 from transformer.decoding.spelling import spell
-from transformer.interventions import NO_INTERVENTIONS, Interventions
 from transformer.recording.scorer import Scorer
+from transformer.shared.interventions import NO_INTERVENTIONS, Interventions
 from transformer.training.loop import train
 from transformer.training.state import TrainState
 

@@ -22,8 +22,8 @@ import torch
 
 from benchmarks.tools.measuring import end, options
 from transformer.config import PRECISIONS, RunConfig
+from transformer.config.size import parameter_count
 from transformer.runs.speed import work_of
-from transformer.size import parameter_count
 from transformer.training.graphs import EAGER_FIRST
 from transformer.training.loop import read_numbers, take_step, train
 from transformer.training.state import TrainState

@@ -18,7 +18,7 @@ import sys
 from typing import Any
 
 from benchmarks.tools.measuring import end, finished, options
-from transformer.recipes import RECIPES
+from transformer.config.recipes import RECIPES
 from transformer.recording.frame import Frame
 
 MASKS = {"both": {}, "no causal": {"causal_mask": False}, "no padding": {"padding_mask": False}}

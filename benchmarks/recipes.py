@@ -13,8 +13,8 @@ from typing import Any
 
 from benchmarks.tools.measuring import end, finished, options
 from transformer.config import RunConfig
+from transformer.config.recipes import DECODER_ONLY, ENCODER_ONLY, RECIPES
 from transformer.insight.names import full_head_name
-from transformer.recipes import DECODER_ONLY, ENCODER_ONLY, RECIPES
 
 EXACT, ALONE_EXACT, MIRROR = 0.95, 0.99, 0.7
 BEGINNINGS = {

@@ -35,9 +35,9 @@ import torch
 
 from benchmarks.tools.measuring import end, machine, options
 from pages.settings.presets import DEFAULT_PRESET, PRESETS
-from transformer.asking import model_of
+from transformer.asking.model import model_of
 from transformer.config import RunConfig
-from transformer.recipes import RECIPES
+from transformer.config.recipes import RECIPES
 from transformer.recording.activations import record
 from transformer.recording.frames import MEMORY_LIMIT
 from transformer.recording.view import FINISHED, MAX_WORDS, Publisher, untrained

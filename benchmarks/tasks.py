@@ -16,8 +16,8 @@ from typing import Any
 
 from benchmarks.tools.measuring import end, finished, options
 from transformer.config import GRAMMARS, RunConfig
-from transformer.recipes import RECIPES
-from transformer.task_defaults import TASK_SETTINGS, with_task
+from transformer.config.recipes import RECIPES
+from transformer.config.task_defaults import TASK_SETTINGS, with_task
 
 EXACT, SENTENCES_EXACT, RATIO = 0.99, 0.95, 4.0
 

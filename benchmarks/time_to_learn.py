@@ -35,15 +35,15 @@ import torch
 from benchmarks.tools.measuring import end, machine, options
 from benchmarks.tools.plain import PlainTransformer, exact_plainly, train_plainly
 from pages.settings.presets import DEFAULT_PRESET, PRESETS
-from transformer.axes import reading_sites
 from transformer.config import RunConfig
+from transformer.config.recipes import RECIPES
 from transformer.decoding.spelling import spell
-from transformer.evaluation import N_LIVE
 from transformer.insight.scores import clearest_head
-from transformer.recipes import RECIPES
 from transformer.recording.scorer import Scorer
 from transformer.recording.view import Publisher, untrained
 from transformer.runs.training_session import TrainingSession
+from transformer.shared.axes import reading_sites
+from transformer.shared.evaluation import N_LIVE
 from transformer.tasks import task_of
 from transformer.training.loop import Report, train
 from transformer.training.state import TrainState

@@ -19,11 +19,11 @@ from pages.runs.run_list import lost_run_notice, run_list
 from pages.shared import selection
 from pages.shared.session import Place, session, take_requests
 from pages.shared.style import style
-from transformer.axes import sites_of
 from transformer.player.outputs import outputs
 from transformer.player.pictures import run_curves
 from transformer.player.sentences import without_masks
 from transformer.recording.view import RunView
+from transformer.shared.axes import sites_of
 
 STAGES = ("scale", "mask", "masked", "weights")
 """Tables of an open attention that this page shows."""

@@ -19,10 +19,10 @@ import torch
 from xdist.scheduler import LoadScopeScheduling
 
 from transformer.config import ModelConfig, RunConfig, TrainConfig
-from transformer.interventions import Interventions
 from transformer.model.transformer import PAD_ID, Transformer
 from transformer.recording.view import RunView
 from transformer.runs.run import Run
+from transformer.shared.interventions import Interventions
 from transformer.tasks import Batch, Task
 from transformer.training.loop import train
 from transformer.training.state import TrainState

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from transformer.config import ModelConfig, RunConfig, TrainConfig
+    from transformer.config.recipes import RECIPES
     from transformer.errors import InputError
     from transformer.model.transformer import Transformer
-    from transformer.recipes import RECIPES
     from transformer.recording.activations import record
     from transformer.runs.run import Run
     from transformer.training.loop import train
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from transformer.watching.watch import Watch
 
 _HOMES = {
-    "RECIPES": "transformer.recipes",
+    "RECIPES": "transformer.config.recipes",
     "InputError": "transformer.errors",
     "ModelConfig": "transformer.config",
     "Patches": "transformer.watching.patches",

@@ -22,10 +22,10 @@ import torch
 from transformer import TrainState, train
 from transformer.__main__ import main as command
 from transformer.config import KINDS_OF, RunConfig
+from transformer.config.recipes import RECIPES, recipe_config
+from transformer.config.task_defaults import with_task
 from transformer.errors import InputError
-from transformer.recipes import RECIPES, recipe_config
 from transformer.runs.run import Run
-from transformer.task_defaults import with_task
 
 STEPS = 50
 TASKS = ("reverse", "en-fr")

@@ -43,9 +43,7 @@ SWAPS: dict[type, type] = {
 
 
 BESIDES = {
-    "answers": ["tests/asking"],
     "config": ["tests/model", "tests/training"],
-    "recipes": ["tests/model"],
     "pages/inside": ["tests/pages/explanations"],
     "pages/data": ["tests/pages/own_data"],
     "pages/ask": ["tests/pages/questions"],

@@ -61,7 +61,7 @@ class Served:
         from streamlit.runtime import get_instance
 
         from pages.stream import news
-        from transformer.asking import QUESTION_CACHE
+        from transformer.asking.model import QUESTION_CACHE
         from transformer.runs import untrained
         from transformer.runs.registry import REGISTRY
         from transformer.tasks import _TASKS

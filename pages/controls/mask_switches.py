@@ -10,9 +10,9 @@ from pages.shared.plain import show_error
 from pages.shared.session import session
 from transformer.config import RunConfig
 from transformer.errors import InputError
-from transformer.interventions import MASKS
 from transformer.recording.view import ENDED, FAILED, IDLE, RunView
 from transformer.runs.any_run import AnyRun
+from transformer.shared.interventions import MASKS
 
 _HELP = {
     "causal": "Blocks attention to later tokens. Without it, training shows the model the right answer.",

@@ -6,10 +6,10 @@ import html
 
 from pages.controls.words import askable
 from transformer.insight.names import examples_of, parts_of
-from transformer.interventions import PAD
 from transformer.recording.frame import Frame
 from transformer.recording.view import RunView
 from transformer.runs.any_run import AnyRun
+from transformer.shared.interventions import PAD
 
 
 def two_losses(frame: Frame | None, task: str) -> str:

@@ -16,8 +16,8 @@ from pages.shared import selection
 from pages.shared.plain import plain
 from pages.shared.session import session
 from pages.shared.style import style
-from transformer.axes import is_own
 from transformer.runs.any_run import AnyRun
+from transformer.shared.axes import is_own
 
 PAGES_OF_OUR_MODELS = {
     "Ask": "The page Ask runs the model on any word",

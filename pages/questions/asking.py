@@ -12,15 +12,15 @@ from pages.shared import ownership, selection
 from pages.shared.plain import plain, show_error
 from pages.shared.session import session
 from transformer.errors import InputError
-from transformer.interventions import Interventions
 from transformer.player.index import KIND_NAMES
 from transformer.recording.view import FAILED, RunView
 from transformer.recording.weights import Snapshot
 from transformer.runs.any_run import AnyRun
+from transformer.shared.interventions import Interventions
 
 if TYPE_CHECKING:  # these import torch, which is loaded with the first question
-    from transformer.answers import Answer
-    from transformer.asking import SnapshotModel
+    from transformer.asking.answers import Answer
+    from transformer.asking.model import SnapshotModel
 
 Draw: TypeAlias = "Callable[[RunView, Snapshot | None, Answer | None], None]"
 """Draws a tab for a run at one step, from the model's snapshot and its answer to the word."""
@@ -97,7 +97,7 @@ def asked_snapshot(view: RunView) -> Snapshot | None:
 
 def model_of(view: RunView, snapshot: Snapshot, more: Interventions | None = None) -> SnapshotModel:
     """Return the model of a snapshot, with the snapshot's interventions and those in `more`."""
-    from transformer.asking import snapshot_model
+    from transformer.asking.model import snapshot_model
 
     taken = snapshot.interventions if more is None else snapshot.interventions | more
     return snapshot_model(view.config, snapshot, taken)

@@ -20,7 +20,7 @@ from transformer.recording.weights import Snapshot
 from transformer.runs.any_run import AnyRun
 
 if TYPE_CHECKING:  # imports torch
-    from transformer.answers import Answer
+    from transformer.asking.answers import Answer
     from transformer.decoding.tree import Beams, Candidate
 
 TALL = "max(340px, calc(100vh - 470px))"

@@ -17,17 +17,17 @@ from pages.questions.readings import ShownMap, changed_outputs, verdict
 from pages.shared import ownership, selection
 from pages.shared.plain import plain, show_error
 from pages.shared.session import session
-from transformer.axes import sites_of
 from transformer.errors import InputError
 from transformer.insight.names import full_head_name
-from transformer.interventions import Interventions
 from transformer.recording.view import ENDED, FAILED, IDLE, RunView
 from transformer.recording.weights import Snapshot
 from transformer.runs.any_run import AnyRun
+from transformer.shared.axes import sites_of
+from transformer.shared.interventions import Interventions
 
 if TYPE_CHECKING:
-    from transformer.answers import Answer
-    from transformer.asking import SnapshotModel
+    from transformer.asking.answers import Answer
+    from transformer.asking.model import SnapshotModel
 
 TALL = "max(300px, calc(100vh - 470px))"
 WHAT = {"cell": "one cell", "column": "its column", "token": "all columns of its token"}

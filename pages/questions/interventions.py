@@ -12,13 +12,13 @@ import streamlit as st
 from pages.controls.commands import INTERVENTION_SECONDS, await_effect, train_on
 from pages.questions.asking import asked_word, model_of
 from pages.shared import ownership, selection
-from transformer.axes import sites_of
 from transformer.errors import InputError
 from transformer.insight.names import full_head_name
 from transformer.insight.scores import THRESHOLD
-from transformer.interventions import NO_INTERVENTIONS, Block, Interventions
 from transformer.recording.view import ENDED, RunView
 from transformer.runs.any_run import AnyRun
+from transformer.shared.axes import sites_of
+from transformer.shared.interventions import NO_INTERVENTIONS, Block, Interventions
 
 PROBLEMS = ("block_problem", "intervene_problem")
 

@@ -22,7 +22,7 @@ from transformer.runs.any_run import AnyRun
 from transformer.tasks.unknown import mostly_known
 
 if TYPE_CHECKING:
-    from transformer.answers import Answer
+    from transformer.asking.answers import Answer
 
 _ALL_UNKNOWN = "All scores are 0: every test example has too many unknown tokens to be scored."
 _HEIGHT = "max(300px, calc(100vh - 460px))"

@@ -18,8 +18,8 @@ from transformer.insight.scores import THRESHOLD
 from transformer.recording.view import RunView
 
 if TYPE_CHECKING:
-    from transformer.answers import Answer, Reading
-    from transformer.asking import SnapshotModel
+    from transformer.asking.answers import Answer, Reading
+    from transformer.asking.model import SnapshotModel
 
 INPUTS = {"forced": "given the right answer so far", "free": "on its own"}
 """What the decoder reads: the right answer (teacher-forced), or its own output (free-running)."""

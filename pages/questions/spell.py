@@ -14,7 +14,6 @@ from pages.questions.readings import INPUTS, RIGHT, ShownMap, as_written, labels
 from pages.shared import selection
 from pages.shared.plain import plain
 from pages.shared.session import session
-from transformer.axes import sites_of
 from transformer.figures.bars import next_token_bars
 from transformer.figures.labels import MapAxes
 from transformer.figures.maps import tile_at
@@ -24,9 +23,10 @@ from transformer.player.sentences import counts
 from transformer.recording.view import RunView
 from transformer.recording.weights import Snapshot
 from transformer.runs.any_run import AnyRun
+from transformer.shared.axes import sites_of
 
 if TYPE_CHECKING:
-    from transformer.answers import Answer, Reading
+    from transformer.asking.answers import Answer, Reading
 
 POOLS = {"head": "one head", "mean": "mean", "max": "max", "rollout": "rollout"}
 POOLED = {

@@ -7,11 +7,11 @@ from pages.settings.presets import DEFAULT_PRESET, PRESETS
 from pages.shared.session import session
 from transformer.config import RunConfig
 from transformer.errors import InputError
-from transformer.interventions import NO_INTERVENTIONS
 from transformer.recording.view import IDLE
 from transformer.runs.any_run import AnyRun
 from transformer.runs.demo import demo_run
 from transformer.runs.registry import REGISTRY
+from transformer.shared.interventions import NO_INTERVENTIONS
 from transformer.storage.tokens import new_token
 from transformer.tasks import resolved, task_of
 

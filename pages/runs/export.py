@@ -9,7 +9,6 @@ import streamlit as st
 
 from pages.shared import ownership, selection
 from pages.shared.plain import plain
-from transformer.axes import sites_of
 from transformer.exports.fonts import film_problem
 from transformer.exports.page import html_page
 from transformer.exports.script import script, script_problem
@@ -17,6 +16,7 @@ from transformer.exports.tables import curves_csv, curves_parquet, frame_json, w
 from transformer.runs.any_run import AnyRun
 from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
+from transformer.shared.axes import sites_of
 from transformer.storage.file import SUFFIX
 from transformer.storage.own_data import OwnData
 

@@ -12,9 +12,9 @@ from pages.settings.presets import DEFAULT_PRESET, OF_TASK, PRESETS, SHORT
 from pages.settings.task_settings import task_choice
 from pages.shared.session import session
 from transformer.config import KINDS_OF, TASKS, RunConfig
-from transformer.recipes import RECIPES, recipe_config
+from transformer.config.recipes import RECIPES, recipe_config
+from transformer.config.task_defaults import for_pairs, with_task
 from transformer.runs.any_run import AnyRun
-from transformer.task_defaults import for_pairs, with_task
 
 GOALS = {"none": None, "90%": 0.9, "95%": 0.95, "99%": 0.99, "100%": 1.0}
 OWN = "default"

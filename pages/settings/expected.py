@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from pages.settings.presets import PRESETS
 from transformer.config import RunConfig
+from transformer.config.size import parameter_count, training_bytes
 from transformer.player.sentences import rounded
 from transformer.runs.machine import has_gpu
 from transformer.runs.speed import run_seconds
-from transformer.size import parameter_count, training_bytes
 from transformer.tasks import resolved
 
 TALK_SECONDS = 180.0

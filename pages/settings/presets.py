@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from transformer.config import RunConfig
-from transformer.recipes import DECODER_ONLY, ENCODER_ONLY, RECIPES
-from transformer.task_defaults import with_task
+from transformer.config.recipes import DECODER_ONLY, ENCODER_ONLY, RECIPES
+from transformer.config.task_defaults import with_task
 
 
 @dataclass(frozen=True, kw_only=True)

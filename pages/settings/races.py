@@ -7,7 +7,7 @@ from typing import Any
 
 from pages.settings.presets import PRESETS
 from transformer.config import RunConfig
-from transformer.recipes import RECIPES
+from transformer.config.recipes import RECIPES
 
 
 @dataclass(frozen=True, kw_only=True)

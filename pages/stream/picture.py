@@ -11,7 +11,7 @@ from transformer.anatomy.boxes import CHANGEABLE_SETTINGS, arranged, packed, wit
 from transformer.anatomy.change import step_change
 from transformer.anatomy.parts import packed_parts
 from transformer.anatomy.trace import trace
-from transformer.asking import QUESTION_CACHE
+from transformer.asking.model import QUESTION_CACHE
 from transformer.errors import InputError
 from transformer.figures.colors import LOOK
 from transformer.recording.view import RunView

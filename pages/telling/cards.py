@@ -9,11 +9,11 @@ import streamlit as st
 from PIL import ImageColor
 
 from pages.shared.plain import plain
-from transformer.axes import sites_of
 from transformer.figures import colors
 from transformer.figures.picture import Array
 from transformer.insight.names import head_name
 from transformer.runs.demo import OF_STORIES, recording
+from transformer.shared.axes import sites_of
 from transformer.stories.story import Beat, Story
 
 SIZE = 400, 640

@@ -15,12 +15,12 @@ from pages.shared.plain import plain, show_error
 from pages.shared.session import session
 from pages.telling.cards import card
 from pages.telling.telling import packed
-from transformer.axes import sites_of
 from transformer.errors import InputError
 from transformer.player.sentences import narration
 from transformer.recording.view import ENDED, IDLE, RunView
 from transformer.runs.any_run import AnyRun
 from transformer.runs.registry import REGISTRY
+from transformer.shared.axes import sites_of
 from transformer.stories.files import MOST_BYTES, read_story, stories, with_beat
 from transformer.stories.story import INSIDE, RACE, TOUR, Story
 

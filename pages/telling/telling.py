@@ -16,12 +16,12 @@ from pages.shared.session import session
 from pages.stream.hidden import Hidden, HiddenParts, name_of
 from pages.stream.tickets import ticket
 from transformer.errors import InputError
-from transformer.interventions import NO_INTERVENTIONS, Interventions
 from transformer.recording.view import ENDED, IDLE
 from transformer.runs.any_run import AnyRun
 from transformer.runs.demo import OF_STORIES, recording
 from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
+from transformer.shared.interventions import NO_INTERVENTIONS, Interventions
 from transformer.storage.tokens import new_token
 from transformer.stories.files import MOST_BYTES, read_story, stories
 from transformer.stories.story import BEFORE, Beat, Story

@@ -9,9 +9,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from transformer.interventions import NO_INTERVENTIONS
 from transformer.model.transformer import Transformer
 from transformer.recording.weights import Snapshot
+from transformer.shared.interventions import NO_INTERVENTIONS
 from transformer.tasks import task_of
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from transformer.anatomy.trace import trace
-from transformer.interventions import NO_INTERVENTIONS
+from transformer.config.recipes import RECIPES, with_topology
 from transformer.model.transformer import Transformer
-from transformer.recipes import RECIPES, with_topology
 from transformer.recording.weights import Snapshot
+from transformer.shared.interventions import NO_INTERVENTIONS
 from transformer.tasks import resolved
 
 PAD = 0

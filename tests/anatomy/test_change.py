@@ -8,11 +8,11 @@ import pytest
 
 from tests.anatomy.autograd import box_of, by_autograd, in_boxes, kept, total
 from transformer.anatomy.change import BoxChange, boxes_of, step_change
+from transformer.config.recipes import RECIPES, with_topology
 from transformer.errors import InputError
-from transformer.interventions import NO_INTERVENTIONS, Block, Interventions
 from transformer.model.transformer import Transformer
-from transformer.recipes import RECIPES, with_topology
 from transformer.runs.run import Run
+from transformer.shared.interventions import NO_INTERVENTIONS, Block, Interventions
 from transformer.tasks import resolved, task_of
 from transformer.training.loop import train
 from transformer.training.state import TrainState

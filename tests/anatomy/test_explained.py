@@ -13,7 +13,7 @@ from transformer.anatomy.boxes import boxes
 from transformer.anatomy.explained import EXPLAINERS, explained
 from transformer.anatomy.latex import LONGEST, width
 from transformer.errors import InputError
-from transformer.interventions import Block, Interventions
+from transformer.shared.interventions import Block, Interventions
 
 CELLS = ((0, 0, 0), (1, 2, 5), (1, 3, 1), (99, 99, 99))
 """Head, row and column."""

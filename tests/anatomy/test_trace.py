@@ -9,9 +9,9 @@ import pytest
 
 from tests.anatomy.conftest import BASES
 from transformer.anatomy.trace import trace
-from transformer.asking import snapshot_model
+from transformer.asking.model import snapshot_model
 from transformer.errors import InputError
-from transformer.interventions import Block, Interventions
+from transformer.shared.interventions import Block, Interventions
 
 BESIDE = ("playground", "ox")
 

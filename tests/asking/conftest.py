@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from transformer.asking import SnapshotModel
-from transformer.interventions import NO_INTERVENTIONS, Interventions
+from transformer.asking.model import SnapshotModel
 from transformer.recording.activations import record
 from transformer.recording.weights import Snapshot
+from transformer.shared.interventions import NO_INTERVENTIONS, Interventions
 
 WORDS = ("frog", "q", "ox", "kayak")  # kayak is longer than the training words of the half-trained model
 

@@ -12,12 +12,12 @@ import torch
 
 from tests.asking.conftest import WORDS, one_pass, snapshot_of
 from tests.conftest import LIVE
-from transformer.asking import SnapshotModel, snapshot_model
+from transformer.asking.model import SnapshotModel, snapshot_model
 from transformer.config import ModelConfig, RunConfig, TrainConfig
 from transformer.errors import InputError
-from transformer.interventions import NO_INTERVENTIONS, Block, Interventions
 from transformer.recording.weights import Snapshot
 from transformer.runs.run import Run
+from transformer.shared.interventions import NO_INTERVENTIONS, Block, Interventions
 from transformer.training.loop import train
 from transformer.training.state import TrainState
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.asking.conftest import WORDS, snapshot_of
-from transformer.asking import KEPT_TREES, SnapshotModel
+from transformer.asking.model import KEPT_TREES, SnapshotModel
 from transformer.decoding.beam import Decoding
 from transformer.decoding.spelling import spell
 from transformer.errors import InputError
-from transformer.interventions import NO_INTERVENTIONS
 from transformer.recording.map_recorder import MapRecorder
+from transformer.shared.interventions import NO_INTERVENTIONS
 
 
 @pytest.fixture(scope="module")

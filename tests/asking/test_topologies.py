@@ -9,11 +9,11 @@ import torch
 from tests.asking.conftest import ids_of, one_pass, snapshot_of
 from tests.conftest import LIVE
 from transformer.anatomy.trace import trace
-from transformer.asking import SnapshotModel, snapshot_model
+from transformer.asking.model import SnapshotModel, snapshot_model
 from transformer.config import RunConfig
-from transformer.interventions import NO_INTERVENTIONS, Interventions
 from transformer.recording.map_recorder import MapRecorder
 from transformer.recording.weights import Snapshot
+from transformer.shared.interventions import NO_INTERVENTIONS, Interventions
 from transformer.training.loop import train
 from transformer.training.state import TrainState
 

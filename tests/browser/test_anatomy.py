@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from tests.browser.conftest import LONG, SMALL, start, trained
 from transformer.anatomy.parts import score_parts
 from transformer.anatomy.trace import trace
-from transformer.recipes import RECIPES
+from transformer.config.recipes import RECIPES
 from transformer.runs.untrained import untrained_model
 from transformer.storage.own_data import OwnData
 from transformer.tasks import resolved, task_of

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import SMALL, finish
 from tests.serving import start_server
-from transformer.recipes import RECIPES
+from transformer.config.recipes import RECIPES
 from transformer.runs.demo import record
 
 FILM = """new MutationObserver(() => {

@@ -20,20 +20,20 @@ from tests.browser.watcher import FRAMES, Watcher
 from tests.own import CLEAR, mirrored_run, own_run
 from transformer.anatomy.parts import score_parts
 from transformer.anatomy.trace import trace
-from transformer.axes import sites_of
 from transformer.config import ModelConfig, RunConfig, TrainConfig
 from transformer.exports import page as page_module
 from transformer.exports.page import html_page, race_page
 from transformer.figures.colors import ABOVE_ZERO, BELOW_ZERO, rgb
 from transformer.figures.race import race_curves, race_look
 from transformer.insight.moments import Moment
-from transformer.interventions import Block, Interventions
 from transformer.recording.chunk import Chunk
 from transformer.recording.frame import Ablations
 from transformer.recording.frames import Frames
 from transformer.recording.view import RunView
 from transformer.runs import demo
 from transformer.runs.run import Run
+from transformer.shared.axes import sites_of
+from transformer.shared.interventions import Block, Interventions
 from transformer.storage.saved import read_run
 
 SITE = "decoder.1.cross"

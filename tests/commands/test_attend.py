@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 
 from tests.conftest import change, with_facts
-from transformer.asking import snapshot_model
-from transformer.interventions import Block, Interventions
+from transformer.asking.model import snapshot_model
 from transformer.recording.activations import record
 from transformer.runs.run import Run
+from transformer.shared.interventions import Block, Interventions
 from transformer.storage.archive import Archive
 from transformer.storage.file import Store
 from transformer.storage.format import Mirror
@@ -96,7 +96,7 @@ def test_the_default_step_is_the_last_and_the_default_output_is_one_line_of_text
     assert output != "xo", "60 steps are too few to be right"
     said = command("attend", folder, "--text", " OX ")
     assert said == (0, [f"step 60: ox -> {output} (wrong; the answer is xo)"], "")
-    monkeypatch.setattr("transformer.asking.Answer.right", True)
+    monkeypatch.setattr("transformer.asking.model.Answer.right", True)
     _, lines, _ = command("attend", folder, "--text", "ox")
     assert lines[0].endswith(" (right)")
 

@@ -10,8 +10,8 @@ import torch
 
 from tests.decoding.conftest import unpadded, without_output_bias
 from transformer.decoding.greedy import greedy
-from transformer.interventions import Interventions
 from transformer.model.transformer import PAD_ID, Transformer
+from transformer.shared.interventions import Interventions
 from transformer.training.state import TrainState
 
 SOS, EOS = 1, 2

@@ -13,11 +13,11 @@ from matplotlib.transforms import Bbox
 from transformer.config import ModelConfig, RunConfig, TrainConfig
 from transformer.exports.script import script
 from transformer.insight.moments import Moment
-from transformer.interventions import Block, Interventions
 from transformer.recording.frame import Frame
 from transformer.recording.frames import Frames
 from transformer.recording.view import RunView
 from transformer.runs.run import Run
+from transformer.shared.interventions import Block, Interventions
 from transformer.training.state import TrainState
 
 CONFIG = RunConfig(

@@ -16,12 +16,12 @@ from tests.conftest import HELD_OUT
 from tests.player.test_chunks import decoded
 from transformer.anatomy import boxes
 from transformer.anatomy.trace import trace
+from transformer.config.recipes import RECIPES
 from transformer.errors import InputError
 from transformer.exports import page
 from transformer.exports.page import html_page
 from transformer.figures.colors import LOOK
 from transformer.player.index import Index
-from transformer.recipes import RECIPES
 from transformer.recording.chunk import BLOCKED, ONE
 from transformer.recording.frames import Frames
 from transformer.runs.run import Run

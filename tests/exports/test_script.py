@@ -12,9 +12,9 @@ import torch
 
 from tests.exports.conftest import TOPOLOGIES, label, names_in, run_of, twin
 from transformer.config import ModelConfig, RunConfig, TrainConfig
+from transformer.config.recipes import RECIPES
 from transformer.errors import InputError
 from transformer.exports.script import EXPERIMENT, script, script_problem
-from transformer.recipes import RECIPES
 from transformer.tasks import resolved
 from transformer.training.loop import train
 

@@ -16,8 +16,8 @@ from transformer.exports.frames import head_title, map_of, widest
 from transformer.exports.page import html_page
 from transformer.exports.tables import frame_json
 from transformer.figures import colors
-from transformer.interventions import Interventions
 from transformer.runs.run import Run
+from transformer.shared.interventions import Interventions
 
 SITES = {"encoder-only": "encoder.0", "decoder-only": "decoder.1.self"}
 KINDS = {"encoder-only": "encoder", "decoder-only": "sequence"}

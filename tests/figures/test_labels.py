@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from transformer.axes import Axes
 from transformer.figures.labels import map_axes, wrong_predictions
+from transformer.shared.axes import Axes
 
 
 def of(query, key, *, writes, causal=False):

@@ -7,9 +7,9 @@ import copy
 import pytest
 import torch
 
-from transformer.interventions import NO_INTERVENTIONS, Block, Interventions
 from transformer.model.stack_layers import LayerKVCache
 from transformer.recording.activations import record
+from transformer.shared.interventions import NO_INTERVENTIONS, Block, Interventions
 
 SOS = 1
 K = 4  # width of a head: 12 over 3 heads

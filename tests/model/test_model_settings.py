@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from transformer.config import DROPOUT_PLACES, ModelConfig
-from transformer.interventions import NO_INTERVENTIONS, Block, Interventions
 from transformer.model.transformer import Transformer
+from transformer.shared.interventions import NO_INTERVENTIONS, Block, Interventions
 
 BASE = ModelConfig(
     src_vocab_size=13, tgt_vocab_size=13, max_len=9, n_encoder_layers=1, n_heads=2, d_model=12, d_ff=10

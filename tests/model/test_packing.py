@@ -5,9 +5,9 @@ import torch
 import torch.nn.functional as F
 
 from transformer.config import KINDS_OF, ModelConfig
-from transformer.interventions import Block, Interventions
 from transformer.model.packing import Packing
 from transformer.model.transformer import Transformer
+from transformer.shared.interventions import Block, Interventions
 
 BATCH = 5
 

@@ -14,10 +14,10 @@ import torch
 
 from tests.model.articles import LENGTHS_SRC, LENGTHS_TGT, REFERENCES, D, H
 from transformer.config import ModelConfig, TrainConfig
+from transformer.config.recipes import DECODER_ONLY, ENCODER_ONLY, RECIPES, with_topology
+from transformer.config.size import parameter_count
 from transformer.model.stack_layers import LayerKVCache
 from transformer.model.transformer import Transformer
-from transformer.recipes import DECODER_ONLY, ENCODER_ONLY, RECIPES, with_topology
-from transformer.size import parameter_count
 from transformer.training.loop import train
 from transformer.training.state import TrainState
 

@@ -10,10 +10,10 @@ import torch
 from torch import nn
 
 from tests.model.articles import D, H, encoder_layers, future_mask, layer_norm, part, to_logits, waves
-from transformer.interventions import NO_INTERVENTIONS, Interventions
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.transformer import Transformer
 from transformer.recording.activations import record
+from transformer.shared.interventions import NO_INTERVENTIONS, Interventions
 
 LENGTHS = [6, 3, 5, 1]  # B = 4, the longest 6
 ALONE = ["encoder-only", "decoder-only"]

@@ -16,7 +16,7 @@ from tests.fuzzing import profile
 from tests.pages.conftest import end_all_runs
 from tests.pages.visitor import APP
 from transformer.config import DEVICES, KINDS_OF, LETTER_TASKS, PRECISIONS, TASKS, TOKENIZERS, RunConfig
-from transformer.recipes import RECIPES
+from transformer.config.recipes import RECIPES
 from transformer.runs.registry import REGISTRY
 
 EXAMPLES, MANY, PARAMETERS = 8, 1000, 5

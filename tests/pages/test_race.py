@@ -9,7 +9,7 @@ from pages.controls.racing import CHANGES
 from pages.settings.races import RACES
 from tests.pages.conftest import LONG
 from transformer.config import RunConfig
-from transformer.recipes import RECIPES
+from transformer.config.recipes import RECIPES
 from transformer.runs.registry import REGISTRY
 from transformer.tasks import resolved, task_of
 

@@ -11,10 +11,10 @@ import pytest
 
 from transformer.config import ModelConfig, RunConfig, TrainConfig
 from transformer.insight.moments import Moment
-from transformer.interventions import Block, Interventions
 from transformer.recording.frame import Frame
 from transformer.recording.view import RunView
 from transformer.runs.run import Run
+from transformer.shared.interventions import Block, Interventions
 
 CONFIG = RunConfig(
     model=ModelConfig(n_encoder_layers=1, n_decoder_layers=2, n_heads=3, d_model=12, d_ff=10),

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from transformer.figures.labels import map_axes
-from transformer.interventions import NO_INTERVENTIONS, Interventions
 from transformer.player.chunks import encoded, look_name, look_of, name_of
 from transformer.recording.chunk import BLOCKED, ONE, joined
 from transformer.runs.run import Run
+from transformer.shared.interventions import NO_INTERVENTIONS, Interventions
 
 
 def decoded(data):

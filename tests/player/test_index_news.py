@@ -11,14 +11,14 @@ import pytest
 
 from tests.player.conftest import CONFIG, PAIRS, SIGNS
 from tests.player.follower import Follower, grows, in_words, segment_of, sent, tells_every_frame
+from transformer.config.task_defaults import with_task
 from transformer.insight.moments import Moment
-from transformer.interventions import Block, Interventions
 from transformer.player import index as module
 from transformer.player.chunks import look_name
 from transformer.player.index import Index
 from transformer.player.sentences import narration
 from transformer.recording.chunk import Chunk
-from transformer.task_defaults import with_task
+from transformer.shared.interventions import Block, Interventions
 from transformer.tasks.pairs.caps import Caps, select_pairs
 from transformer.tasks.pairs.own import OwnPairs
 from transformer.tasks.pairs.reading import Reading

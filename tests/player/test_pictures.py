@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from transformer.interventions import Interventions
 from transformer.player.index import drawn
 from transformer.player.pictures import ghost_of, listed, run_curves, score_picture
 from transformer.recording.metrics import Metrics
+from transformer.shared.interventions import Interventions
 
 
 def test_the_curves_are_the_numbers_of_the_run_up_to_its_end(recorded):

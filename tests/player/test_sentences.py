@@ -7,9 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from transformer.evaluation import N_LIVE
 from transformer.insight.moments import Moment
-from transformer.interventions import Interventions
 from transformer.player.sentences import (
     change_text,
     failure,
@@ -25,6 +23,8 @@ from transformer.player.sentences import (
     words_right,
 )
 from transformer.recording.frame import Ablations
+from transformer.shared.evaluation import N_LIVE
+from transformer.shared.interventions import Interventions
 
 SITE = "decoder.1.cross"
 

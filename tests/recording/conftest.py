@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from transformer.evaluation import Evaluation
 from transformer.recording.frame import Frame
 from transformer.recording.frames import Frames
 from transformer.recording.map_recorder import MapRecorder
+from transformer.shared.evaluation import Evaluation
 from transformer.training.state import TrainState
 
 

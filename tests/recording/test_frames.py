@@ -8,11 +8,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from transformer.axes import Axes
-from transformer.interventions import Interventions
 from transformer.recording.chunk import BLOCKED, ONE, Chunk, as_bytes, coded, decoded, from_bytes, joined
 from transformer.recording.frame import Frame, Measurement, Output, Outputs, Word
 from transformer.recording.frames import Frames, nearest_step
+from transformer.shared.axes import Axes
+from transformer.shared.interventions import Interventions
 
 CROSS = Axes(query="tgt", key="src", writes=True, causal=False, padding=True)
 OWN = Axes(query="tgt", key="tgt", writes=True, causal=True, padding=True)

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from transformer.asking import model_of
-from transformer.interventions import Block, Interventions
+from transformer.asking.model import model_of
+from transformer.config.recipes import RECIPES
 from transformer.model.transformer import Transformer
-from transformer.recipes import RECIPES
 from transformer.recording.activations import record
 from transformer.recording.frames import Frames
 from transformer.recording.map_computer import BATCH, BUFFER_BYTES, WeightBuffer
 from transformer.recording.weights import Weights
+from transformer.shared.interventions import Block, Interventions
 from transformer.training.loop import train
 from transformer.training.state import TrainState
 

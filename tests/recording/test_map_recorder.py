@@ -7,13 +7,13 @@ import pytest
 import torch
 from torch.nn.modules.module import register_module_forward_pre_hook
 
-from transformer.axes import reading_sites
 from transformer.config import RunConfig
 from transformer.decoding.spelling import spell, write
 from transformer.insight.scores import head_scores
 from transformer.model.transformer import Transformer
 from transformer.recording.activations import record
 from transformer.recording.map_recorder import MapRecorder
+from transformer.shared.axes import reading_sites
 from transformer.training.loop import train
 from transformer.training.state import TrainState
 

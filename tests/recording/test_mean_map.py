@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from transformer.insight.scores import gold_cells
-from transformer.interventions import Block, Interventions
 from transformer.recording.activations import record
 from transformer.recording.chunk import ONE
 from transformer.recording.frames import Frames
+from transformer.shared.interventions import Block, Interventions
 from transformer.training.loop import train
 from transformer.training.state import TrainState
 

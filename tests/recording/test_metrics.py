@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from transformer.evaluation import Evaluation
 from transformer.recording.metrics import COLUMNS, Metrics
+from transformer.shared.evaluation import Evaluation
 
 
 def test_rows_keep_their_values_when_more_follow():

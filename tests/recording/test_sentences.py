@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from transformer import tasks
-from transformer.asking import SnapshotModel
-from transformer.axes import reading_sites
+from transformer.asking.model import SnapshotModel
 from transformer.decoding.greedy import Written
 from transformer.insight.scores import head_scores
-from transformer.interventions import NO_INTERVENTIONS
 from transformer.recording.activations import record
 from transformer.recording.weights import Snapshot
+from transformer.shared.axes import reading_sites
+from transformer.shared.interventions import NO_INTERVENTIONS
 from transformer.tasks.corpus import Corpus, Pair
 from transformer.tasks.writing import Writing
 from transformer.training.state import TrainState

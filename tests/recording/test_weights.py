@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from transformer.errors import InputError
-from transformer.interventions import NO_INTERVENTIONS, Interventions
 from transformer.recording import weights as module
 from transformer.recording.weights import Weights
+from transformer.shared.interventions import NO_INTERVENTIONS, Interventions
 
 TENSORS = (("a", (2, 3)), ("b.weight", (5,)))
 OFF = Interventions(ablated=(("encoder.0", 1),))

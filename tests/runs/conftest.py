@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from transformer.config import RunConfig
-from transformer.interventions import Interventions
 from transformer.recording.view import Publisher, untrained
 from transformer.runs.limits import Limits
 from transformer.runs.registry import Registry
 from transformer.runs.run import Run
 from transformer.runs.training_session import TrainingSession
+from transformer.shared.interventions import Interventions
 from transformer.storage.library import Library
 from transformer.tasks import task_of
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from transformer.asking import snapshot_model
-from transformer.recipes import RECIPES
+from transformer.asking.model import snapshot_model
+from transformer.config.recipes import RECIPES
 from transformer.runs import demo as module
 from transformer.runs.demo import SHIPPED, demo_run, record
 from transformer.tasks import resolved

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from tests.runs.conftest import take
-from transformer.asking import model_of
+from transformer.asking.model import model_of
 from transformer.insight import moments
-from transformer.interventions import Interventions
 from transformer.recording.map_computer import BATCH
 from transformer.recording.scorer import Scorer
 from transformer.recording.view import Publisher, RunView
 from transformer.runs import run_recorder as module
+from transformer.shared.interventions import Interventions
 
 
 def assert_complete(view: RunView) -> None:

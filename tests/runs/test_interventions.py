@@ -12,7 +12,7 @@ import torch
 from tests.conftest import HELD_OUT, LIVE
 from tests.runs.conftest import TWO_HEADS_OFF, kept_at, losses_of, moments_of
 from transformer.errors import InputError
-from transformer.interventions import Block, Interventions
+from transformer.shared.interventions import Block, Interventions
 from transformer.training import evaluation
 from transformer.training.loop import train
 from transformer.training.state import TrainState

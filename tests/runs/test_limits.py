@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from transformer.config.recipes import RECIPES
+from transformer.config.size import training_bytes
 from transformer.errors import InputError
-from transformer.recipes import RECIPES
 from transformer.runs import limits
 from transformer.runs.limits import Limits, variable
-from transformer.size import training_bytes
 from transformer.tasks import resolved
 
 SERVING = (Path(__file__).parents[2] / "docs" / "serving.md").read_text(encoding="utf-8")

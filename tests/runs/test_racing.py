@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from tests.runs.conftest import TWO_HEADS_OFF, losses_of
-from transformer.interventions import NO_INTERVENTIONS
 from transformer.runs.limits import Limits
 from transformer.runs.queue import Lease, Queue
+from transformer.shared.interventions import NO_INTERVENTIONS
 from transformer.tasks import Task
 
 

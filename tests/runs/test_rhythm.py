@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tests.runs.conftest import take
-from transformer.interventions import Interventions
 from transformer.recording.map_recorder import MOST_APART, TOLERANCE, UNWATCHED, WATCHED, FrameScheduler
 from transformer.recording.weights import Snapshot
+from transformer.shared.interventions import Interventions
 
 
 def intervals_of(a_frame, a_step, n=60, watched=False):

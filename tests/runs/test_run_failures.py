@@ -12,11 +12,11 @@ import pytest
 from tests.conftest import facts_of
 from tests.runs.conftest import TWO_HEADS_OFF
 from transformer.errors import LEFT_ALONE, InputError, explained
-from transformer.interventions import NO_INTERVENTIONS
 from transformer.model.transformer import Transformer
 from transformer.recording.map_recorder import MapRecorder
 from transformer.runs.run import Run
 from transformer.runs.training_session import TrainingSession
+from transformer.shared.interventions import NO_INTERVENTIONS
 from transformer.storage.archive import Archive
 from transformer.storage.file import Store, is_held
 from transformer.storage.saved import read_run

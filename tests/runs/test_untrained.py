@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tests.runs.conftest import TWO_HEADS_OFF, losses_of
-from transformer.recipes import RECIPES
+from transformer.config.recipes import RECIPES
+from transformer.config.task_defaults import with_task
 from transformer.runs.run import Run
-from transformer.task_defaults import with_task
 from transformer.training.state import TrainState
 
 

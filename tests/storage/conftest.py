@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from transformer.config import RunConfig
-from transformer.interventions import Block, Interventions
 from transformer.runs.run import Run
+from transformer.shared.interventions import Block, Interventions
 from transformer.storage.archive import Archive
 from transformer.storage.file import PAGE
 

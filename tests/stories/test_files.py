@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from transformer.config.recipes import RECIPES
 from transformer.errors import InputError
-from transformer.recipes import RECIPES
 from transformer.runs.demo import OF_STORIES, recording
 from transformer.stories.files import ENVIRONMENT, UNNAMED, read_story, stories, with_beat
 from transformer.stories.story import RECORDINGS

@@ -21,11 +21,11 @@ from streamlit import config as options
 from pages.stream import broadcaster, news
 from pages.stream.routes import routes
 from transformer.config import ModelConfig, RunConfig, TrainConfig
-from transformer.interventions import Interventions
 from transformer.recording.frames import Frames, up_to
 from transformer.recording.view import RunView
 from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
+from transformer.shared.interventions import Interventions
 from transformer.tasks import task_of
 
 CONFIG = RunConfig(

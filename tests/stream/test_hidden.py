@@ -10,9 +10,9 @@ import pytest
 from pages.stream import news, tickets
 from pages.stream.hidden import Hidden
 from tests.player.test_chunks import decoded
-from transformer.axes import sites_of
 from transformer.player.chunks import name_of
 from transformer.runs.registry import REGISTRY
+from transformer.shared.axes import sites_of
 
 WORD, KIND, ROW = "frog", "cross", 2
 HIDES = (Hidden(word=WORD, kind=KIND, row=ROW),)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from transformer.config import TrainConfig
-from transformer.interventions import Interventions
+from transformer.shared.interventions import Interventions
 from transformer.training.distributed import Distributed
 from transformer.training.graphs import EAGER_FIRST, MAX_GRAPHS, Graphs
 from transformer.training.loop import train

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from transformer.axes import BY_HAND, FUTURE, OPEN, PADDING, Axes
 from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.insight.scores import Array
-from transformer.interventions import PAD
+from transformer.shared.axes import BY_HAND, FUTURE, OPEN, PADDING, Axes
+from transformer.shared.interventions import PAD
 
 if TYPE_CHECKING:
     from transformer.anatomy.passes import AttentionPass, FeedForwardPass, ForwardTrace, StackPass

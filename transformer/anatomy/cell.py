@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from transformer.anatomy import latex
 from transformer.anatomy.boxes import Box, Table
 from transformer.anatomy.latex import Digits, Shown, at, number, told
-from transformer.axes import OPEN
 from transformer.insight.scores import Array
+from transformer.shared.axes import OPEN
 
 if TYPE_CHECKING:
     from transformer.anatomy.passes import AttentionPass, FeedForwardPass, ForwardTrace

@@ -9,12 +9,12 @@ from dataclasses import astuple, dataclass, replace
 
 import torch
 
-from transformer.asking import QUESTION_CACHE, diverged, model_of
+from transformer.asking.model import QUESTION_CACHE, diverged, model_of
 from transformer.config import RunConfig
 from transformer.errors import InputError
-from transformer.interventions import check_interventions
 from transformer.model.transformer import Transformer
 from transformer.recording.weights import Snapshot
+from transformer.shared.interventions import check_interventions
 from transformer.tasks import task_of
 from transformer.training.evaluation import sum_of_losses
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from transformer.answers import ForwardPass
+from transformer.asking.answers import ForwardPass
 from transformer.config import RunConfig
-from transformer.interventions import Interventions
 from transformer.recording.frame import Array
+from transformer.shared.interventions import Interventions
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -12,16 +12,16 @@ import torch
 from torch import Tensor, nn
 
 from transformer.anatomy.passes import AttentionPass, FeedForwardPass, ForwardTrace, StackPass
-from transformer.asking import QUESTION_CACHE, diverged, loaded
-from transformer.bounded import nbytes_of
+from transformer.asking.model import QUESTION_CACHE, diverged, loaded
 from transformer.config import RunConfig
 from transformer.errors import InputError
-from transformer.interventions import check_interventions
 from transformer.model.transformer import Transformer
 from transformer.recording.activations import RECORDABLE, record
 from transformer.recording.frame import Array
 from transformer.recording.weights import Snapshot
 from transformer.recording.words import encode_answered, expected_tokens
+from transformer.shared.bounded import nbytes_of
+from transformer.shared.interventions import check_interventions
 from transformer.tasks import Question, task_of
 
 Calls = dict[str, list[tuple[tuple[Any, ...], Tensor]]]

@@ -16,9 +16,9 @@ from transformer.commands.data import add_heading
 from transformer.commands.line import place, print_json, print_message
 from transformer.commands.settings import configuration, own_data
 from transformer.config import DEVICES, KINDS_OF, TASKS, TOKENIZERS, RunConfig
+from transformer.config.recipes import RECIPES
 from transformer.errors import LEFT_ALONE, InputError, explained
 from transformer.insight.seeds import LEAST_SEEDS, MOST_SEEDS, in_common
-from transformer.recipes import RECIPES
 from transformer.recording.view import FAILED, FINISHED, PAUSED, STOPPED, RunView
 from transformer.runs.run import Run
 from transformer.tasks import resolved

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass, replace
 
 from transformer.decoding.beam import Decoding, search
-from transformer.hypothesis import CHOSEN, FINISHED, KEPT, PRUNED, Hypothesis
 from transformer.model.transformer import Transformer
+from transformer.shared.hypothesis import CHOSEN, FINISHED, KEPT, PRUNED, Hypothesis
 from transformer.tasks import Batch, Question, Task
 
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from transformer.axes import BY_HAND, FUTURE, OPEN, PADDING
 from transformer.errors import InputError
 from transformer.figures.labels import MapAxes, wrong_predictions
 from transformer.insight.names import short_head_name
 from transformer.player.chunks import axes_of
 from transformer.recording.frame import Array, Frame
 from transformer.recording.view import RunView
+from transformer.shared.axes import BY_HAND, FUTURE, OPEN, PADDING
 
 KIND_NAMES = {
     "cross": "cross-attention",

@@ -15,10 +15,10 @@ from matplotlib.colors import LinearSegmentedColormap, PowerNorm, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
-from transformer.axes import BY_HAND, FUTURE, PADDING
 from transformer.exports.fonts import families
 from transformer.exports.frames import Map, Over
 from transformer.figures import colors
+from transformer.shared.axes import BY_HAND, FUTURE, PADDING
 
 DPI = 72
 """At 72 dots per inch, a point is a pixel."""

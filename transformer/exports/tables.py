@@ -12,10 +12,10 @@ import numpy as np
 from safetensors.numpy import save
 
 from transformer.config import RunConfig
-from transformer.evaluation import MARKS
 from transformer.player.pictures import listed
 from transformer.recording.frame import Array, Frame, RecordedWord
 from transformer.recording.view import RunView
+from transformer.shared.evaluation import MARKS
 
 FORMAT = 1
 """Version of the JSON that `frame_json` writes."""

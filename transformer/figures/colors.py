@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from transformer import axes
+from transformer.shared import axes
 
 VIRIDIS = (
     *("#440154", "#482878", "#3e4989", "#31688e", "#26828e"),

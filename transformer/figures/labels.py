@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from transformer.axes import Axes
 from transformer.figures.picture import Array
+from transformer.shared.axes import Axes
 
 
 @dataclass(frozen=True, kw_only=True)

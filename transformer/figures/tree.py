@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from transformer.figures import colors
 from transformer.figures.parts import BARE, Part, axis_title, texts, titled
 from transformer.figures.picture import Picture, escaped
-from transformer.hypothesis import CHOSEN, FINISHED, KEPT, PRUNED, Hypothesis
+from transformer.shared.hypothesis import CHOSEN, FINISHED, KEPT, PRUNED, Hypothesis
 
 LOOKS: dict[str, Part] = {
     PRUNED: {"color": colors.GHOST, "width": 1.5, "dash": "dot"},

@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from transformer.axes import Axes
 from transformer.config import ModelConfig
-from transformer.interventions import NO_INTERVENTIONS, Interventions, blocked_cells
 from transformer.model.attention import MultiHeadAttention, causal_mask, padding_mask
 from transformer.model.layers import Dropout, embedding, initialise, linear, norm, sinusoid
 from transformer.model.packing import Packed, Packing
 from transformer.model.stack_layers import DecoderLayer, LayerKVCache, SelfAttentionLayer
+from transformer.shared.axes import Axes
+from transformer.shared.interventions import NO_INTERVENTIONS, Interventions, blocked_cells
 
 PAD_ID = 0
 """Id of [PAD] in every vocabulary of this package."""

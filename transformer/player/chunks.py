@@ -12,14 +12,14 @@ from weakref import WeakKeyDictionary
 import msgspec
 import numpy as np
 
-from transformer.axes import BY_HAND, PADDING, Axes, reading_sites, sites_of
 from transformer.figures.labels import MapAxes, map_axes, wrong_predictions
 from transformer.figures.picture import escaped
 from transformer.insight.names import layer_number
 from transformer.insight.scores import gold_cells
-from transformer.interventions import Interventions
 from transformer.recording.chunk import Chunk
 from transformer.recording.frame import Word, fed_with
+from transformer.shared.axes import BY_HAND, PADDING, Axes, reading_sites, sites_of
+from transformer.shared.interventions import Interventions
 
 ENCODING = 2
 """Version of `encoded`: a part of a chunk's name, since browsers cache chunks for ever."""

@@ -13,9 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from transformer.axes import reading_sites, sites_of
 from transformer.config import RunConfig
-from transformer.evaluation import MARKS
 from transformer.figures import colors
 from transformer.figures.picture import Picture
 from transformer.insight.names import AIMS, examples_of, short_head_name, without_prefix
@@ -26,6 +24,8 @@ from transformer.player.pictures import head_picture, listed, run_curves
 from transformer.player.sentences import change_text, headline, looking_back, moment_said, words_right
 from transformer.recording.frame import Frame
 from transformer.recording.view import ENDED, RunView
+from transformer.shared.axes import reading_sites, sites_of
+from transformer.shared.evaluation import MARKS
 
 KIND_NAMES = {
     "cross": "Cross",

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from transformer.axes import reading_sites
 from transformer.figures.curves import Series, curves, ghost, highest_loss, number_curves
 from transformer.figures.picture import Array, Picture
 from transformer.figures.score_curves import score_curves
@@ -15,6 +14,7 @@ from transformer.insight.names import examples_of, full_head_name, parts_of, wit
 from transformer.insight.scores import ROLES
 from transformer.recording.metrics import Metrics
 from transformer.recording.view import ENDED, RunView
+from transformer.shared.axes import reading_sites
 
 SCORES = {
     **ROLES,

@@ -6,14 +6,14 @@ import html
 import re
 from typing import Any
 
-from transformer.axes import is_own
-from transformer.evaluation import N_LIVE
 from transformer.insight.moments import Moment
 from transformer.insight.names import AIMS, examples_of, full_head_name, head_name, without_prefix
 from transformer.insight.narrator import narrate, narrate_any
 from transformer.insight.scores import THRESHOLD
 from transformer.recording.frame import LEAST_CHANGE, Frame, RecordedWord
 from transformer.recording.view import FAILED, IDLE, RECORDED, TRAINING, RunView
+from transformer.shared.axes import is_own
+from transformer.shared.evaluation import N_LIVE
 
 MAINLY, HARDLY = 0.6, 0.3
 """From which share on a head goes by place or by token, and below which by neither."""

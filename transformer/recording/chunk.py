@@ -16,9 +16,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from transformer.axes import Axes, is_own
-from transformer.interventions import Interventions, open_cells
 from transformer.recording.frame import Array, Word
+from transformer.shared.axes import Axes, is_own
+from transformer.shared.interventions import Interventions, open_cells
 
 _NAME = re.compile(r"[^<>&\"'\x00-\x1f]{1,200}")
 ONE, BLOCKED = 65534, 65535

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from transformer.axes import Axes, is_own, reading_sites
-from transformer.evaluation import Evaluation
 from transformer.insight.names import shortened
 from transformer.insight.scores import FOCUS, ROLES, THRESHOLD, Links, badge, clearest_head
-from transformer.interventions import NO_INTERVENTIONS, PAD, Interventions
+from transformer.shared.axes import Axes, is_own, reading_sites
+from transformer.shared.evaluation import Evaluation
+from transformer.shared.interventions import NO_INTERVENTIONS, PAD, Interventions
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -8,7 +8,6 @@ from copy import copy
 from itertools import groupby, pairwise
 from typing import Any, TypeVar, overload
 
-from transformer.evaluation import Evaluation
 from transformer.recording.chunk import Chunk, facts_of, together
 from transformer.recording.frame import (
     Ablations,
@@ -19,6 +18,7 @@ from transformer.recording.frame import (
     RecordedWord,
     Word,
 )
+from transformer.shared.evaluation import Evaluation
 
 MEMORY_LIMIT = 32 * 2**20
 """Maximum bytes of the frames of one run."""

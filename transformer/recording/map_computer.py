@@ -17,12 +17,12 @@ from torch import Tensor
 from torch.func import functional_call, vmap
 
 from transformer.config import ModelConfig
-from transformer.interventions import Interventions
 from transformer.model.layers import embedding
 from transformer.model.transformer import Transformer
 from transformer.recording.activations import WEIGHTS
 from transformer.recording.frame import Array
 from transformer.recording.weights import Tensors
+from transformer.shared.interventions import Interventions
 
 BATCH = 25
 """Number of steps whose maps are computed together when no viewer waits for them. Larger batches are no

@@ -10,7 +10,6 @@ from itertools import groupby
 import numpy as np
 import torch
 
-from transformer.axes import reading_sites
 from transformer.decoding.beam import GREEDY, Decoding
 from transformer.errors import InputError
 from transformer.insight.scores import clearest_head
@@ -28,6 +27,7 @@ from transformer.recording.words import (
     outputs_of,
     word_batch,
 )
+from transformer.shared.axes import reading_sites
 from transformer.tasks import Question, Task
 
 MAPS_BYTES = 256 * 2**20

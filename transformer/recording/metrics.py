@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from transformer.evaluation import Evaluation
+from transformer.shared.evaluation import Evaluation
 
 if TYPE_CHECKING:  # imported by `table` or in a run's thread, so that the first page need not wait
     import pandas as pd

@@ -11,13 +11,13 @@ from typing import Any
 from transformer.config import RunConfig
 from transformer.insight.moments import Moment
 from transformer.insight.seeds import Ending
-from transformer.interventions import NO_INTERVENTIONS, Interventions
 from transformer.recording.chunk import is_name
 from transformer.recording.frame import Frame
 from transformer.recording.frames import Frames, nearest_step
 from transformer.recording.metrics import Metrics
 from transformer.recording.patched import Covered, Pictures
 from transformer.recording.weights import Snapshot
+from transformer.shared.interventions import NO_INTERVENTIONS, Interventions
 
 IDLE, QUEUED, TRAINING, PAUSED = "idle", "queued", "training", "paused"
 FINISHED, STOPPED, FAILED, RECORDED = "finished", "stopped", "failed", "recorded"

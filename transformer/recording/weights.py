@@ -11,9 +11,9 @@ from math import prod
 import numpy as np
 
 from transformer.errors import InputError
-from transformer.interventions import NO_INTERVENTIONS, Interventions
 from transformer.recording.frame import Array
 from transformer.recording.frames import FILLED, nearest_step, steps_to_keep
+from transformer.shared.interventions import NO_INTERVENTIONS, Interventions
 
 DISK_LIMIT = 128 * 2**20
 """Maximum bytes of the weights of one run in its file; all weights of a default run fit."""

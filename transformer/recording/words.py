@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from transformer.axes import Axes
 from transformer.decoding.beam import GREEDY, Decoding
 from transformer.decoding.spelling import write
 from transformer.model.transformer import PAD_ID, Transformer
 from transformer.recording.frame import Output, Word
+from transformer.shared.axes import Axes
 from transformer.tasks import Batch, Question, Task
 
 MOST_EXTRA = 3

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from transformer.config import TrainConfig
 from transformer.errors import InputError
-from transformer.interventions import Interventions, check_interventions
 from transformer.recording.view import FAILED, PACES, RunView
 from transformer.runs.limits import Limits
+from transformer.shared.interventions import Interventions, check_interventions
 from transformer.storage.saved import Saved
 from transformer.tasks import Task, resolved, task_of
 

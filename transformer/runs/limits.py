@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 from transformer.config import LETTER_TASKS, RunConfig
+from transformer.config.size import parameter_count, training_bytes
 from transformer.errors import InputError
 from transformer.runs.machine import processors
-from transformer.size import parameter_count, training_bytes
 
 
 def _limit(default: int, least: int, most: int) -> Any:

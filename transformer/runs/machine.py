@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 
 from transformer.config import RunConfig
-from transformer.size import check_memory
+from transformer.config.size import check_memory
 from transformer.tasks import resolved
 
 CONTAINER = Path("/sys/fs/cgroup")

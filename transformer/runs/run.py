@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from transformer.config import RunConfig
 from transformer.errors import InputError
-from transformer.interventions import Interventions
 from transformer.recording.view import ENDED, IDLE, MAX_NAME, PAUSED, QUEUED, Publisher, RunView, untrained
 from transformer.recording.weights import Weights
 from transformer.runs import checks
@@ -19,6 +18,7 @@ from transformer.runs.queue import Lease
 from transformer.runs.runner import Runner
 from transformer.runs.thread import RunThread
 from transformer.runs.untrained import Untrained, untrained_model
+from transformer.shared.interventions import Interventions
 from transformer.storage.own_data import own_data_of
 from transformer.storage.tokens import new_token
 from transformer.tasks import Question, task_of

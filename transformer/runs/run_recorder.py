@@ -8,9 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 
-from transformer.axes import reading_sites
 from transformer.errors import InputError
-from transformer.evaluation import Evaluation
 from transformer.insight.moments import Moments
 from transformer.insight.names import examples_of
 from transformer.insight.scores import THRESHOLD
@@ -20,6 +18,8 @@ from transformer.recording.frames import MEMORY_LIMIT, Frames, Recorded
 from transformer.recording.map_recorder import FrameScheduler, MapRecorder
 from transformer.recording.view import MAX_WORDS, WATCHED_SECONDS, Publisher
 from transformer.recording.weights import DISK_LIMIT, Snapshot, Weights
+from transformer.shared.axes import reading_sites
+from transformer.shared.evaluation import Evaluation
 from transformer.tasks import Question
 from transformer.training.loop import NotFinite, Report
 from transformer.training.state import TrainState

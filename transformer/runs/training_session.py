@@ -10,12 +10,12 @@ import torch
 
 from transformer.errors import InputError
 from transformer.insight.names import examples_of
-from transformer.interventions import Interventions
 from transformer.recording.view import FINISHED, STOPPED, Publisher, RunView
 from transformer.recording.weights import Weights
 from transformer.runs.machine import processors
 from transformer.runs.queue import ASLEEP_SECONDS
 from transformer.runs.run_recorder import RunRecorder
+from transformer.shared.interventions import Interventions
 from transformer.storage.format import Training
 from transformer.storage.saved import Saved, read_training
 from transformer.tasks import Question

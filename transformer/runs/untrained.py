@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from transformer.bounded import BoundedCache
 from transformer.config import RunConfig
 from transformer.recording.view import Publisher, RunView, untrained
 from transformer.recording.weights import Weights
+from transformer.shared.bounded import BoundedCache
 from transformer.storage.own_data import OwnData
 from transformer.tasks import Question, resolved
 

@@ -15,8 +15,6 @@ import numpy as np
 
 from transformer.config import RunConfig
 from transformer.errors import InputError
-from transformer.evaluation import Evaluation
-from transformer.interventions import Interventions
 from transformer.recording import chunk as chunks
 from transformer.recording.chunk import Chunk, facts_of, is_name
 from transformer.recording.frame import Ablations, Array, Measurement, Outputs
@@ -26,6 +24,8 @@ from transformer.recording.metrics import Metrics
 from transformer.recording.patched import Pictures
 from transformer.recording.view import RunFacts, RunView
 from transformer.recording.weights import Weights
+from transformer.shared.evaluation import Evaluation
+from transformer.shared.interventions import Interventions
 from transformer.storage.arrays import as_bytes, read_weights, weights_as_bytes
 from transformer.storage.file import OWNER, RUN, Store, blob, discard, put, raw_fact, reading
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from transformer.axes import is_own, reading_sites
 from transformer.errors import InputError
 from transformer.insight.scores import FOCUS, ROLES
 from transformer.recording.chunk import Chunk, facts_of
@@ -18,6 +17,7 @@ from transformer.recording.metrics import Metrics
 from transformer.recording.patched import Pictures
 from transformer.recording.view import ENDED, FAILED, MAX_WORDS, PAUSED, RunFacts, RunView
 from transformer.recording.weights import Weights
+from transformer.shared.axes import is_own, reading_sites
 from transformer.storage.arrays import read_arrays, read_weights
 from transformer.storage.file import blob, fact, reading
 from transformer.storage.format import (

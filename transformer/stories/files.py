@@ -14,10 +14,10 @@ from typing import Any
 
 from transformer.config import RunConfig
 from transformer.config.limits import Settings
+from transformer.config.recipes import RECIPES
+from transformer.config.task_defaults import with_task
 from transformer.errors import InputError
-from transformer.recipes import RECIPES
 from transformer.stories.story import MOST_BEATS, MOST_RUNS, NONE, RACE, Beat, Story, inherited, read_role
-from transformer.task_defaults import with_task
 from transformer.tasks import resolved
 
 ENVIRONMENT = "HEADLIGHT_STORIES"

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 from transformer.config import KINDS_OF, ModelConfig, RunConfig, TrainConfig
 from transformer.config.limits import Number, OneOf, Settings, Text, Whole
+from transformer.config.recipes import RECIPES
+from transformer.config.task_defaults import with_task
 from transformer.errors import InputError
-from transformer.recipes import RECIPES
-from transformer.task_defaults import with_task
 from transformer.tasks import resolved, task_of
 
 WATCH, RACE, INSIDE = "Watch", "Race", "Look inside"

@@ -11,7 +11,7 @@ import numpy as np
 
 from transformer.config import TrainConfig
 from transformer.errors import InputError
-from transformer.evaluation import N_LIVE
+from transformer.shared.evaluation import N_LIVE
 from transformer.tasks.arrange import Batch, arrange, sequence_limit
 from transformer.tasks.corpus import Array, Corpus, Links, Pair, token_links
 from transformer.tasks.vocabularies import tokenizers_of

@@ -11,7 +11,7 @@ import torch
 
 from transformer.config import RunConfig
 from transformer.errors import InputError
-from transformer.interventions import NO_INTERVENTIONS, Interventions
+from transformer.shared.interventions import NO_INTERVENTIONS, Interventions
 from transformer.training.state import SchedulePhase, TrainState
 
 Array = np.ndarray[Any, np.dtype[Any]]

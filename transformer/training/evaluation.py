@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from transformer.decoding.spelling import spell
-from transformer.evaluation import Evaluation
+from transformer.shared.evaluation import Evaluation
 from transformer.training.state import TrainState
 
 SAMPLES = 5

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from transformer.config import RunConfig
-from transformer.evaluation import MARKS, Evaluation
+from transformer.shared.evaluation import MARKS, Evaluation
 from transformer.tasks import Batch
 from transformer.training.evaluation import evaluate, sum_of_losses
 from transformer.training.state import TrainState

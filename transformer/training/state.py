@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from transformer.config import RunConfig, TrainConfig
 from transformer.decoding.beam import Decoding
-from transformer.interventions import Interventions
 from transformer.model.transformer import Transformer
+from transformer.shared.interventions import Interventions
 from transformer.tasks import Batch, Task, resolved, task_of
 from transformer.training.device import resolve_device
 from transformer.training.graphs import Graphs, cuda_capture

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from transformer.axes import Axes
 from transformer.errors import InputError
 from transformer.insight.names import layer_number
 from transformer.recording.frame import Array, Word
 from transformer.recording.patched import Patched, Pictures
+from transformer.shared.axes import Axes
 from transformer.watching.attention import PART, Seen
 from transformer.watching.patches import Patches
 

@@ -25,12 +25,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from transformer.axes import Axes
 from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.insight.moments import Moments
 from transformer.insight.scores import FOCUS, clearest_head, pattern_scores
-from transformer.interventions import NO_INTERVENTIONS
 from transformer.recording.chunk import Chunk, coded, together
 from transformer.recording.frame import Ablations, Array, Measurement, Word
 from transformer.recording.frames import MEMORY_LIMIT, Frames, Recorded
@@ -47,6 +45,8 @@ from transformer.recording.view import (
     untrained,
 )
 from transformer.recording.weights import Weights
+from transformer.shared.axes import Axes
+from transformer.shared.interventions import NO_INTERVENTIONS
 from transformer.storage.archive import Archive
 from transformer.storage.file import Taken, path_of
 from transformer.storage.tokens import new_token

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from transformer.asking import SnapshotModel
-from transformer.interventions import NO_INTERVENTIONS
+from transformer.asking.model import SnapshotModel
+from transformer.shared.interventions import NO_INTERVENTIONS
 
 
 @pytest.fixture

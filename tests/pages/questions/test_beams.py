@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.pages.questions.conftest import separate_model
-from transformer.asking import SnapshotModel
+from transformer.asking.model import SnapshotModel
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import pytest
 
 from tests.conftest import LIVE
 from tests.pages.questions.conftest import block, caption, open_break_tab, separate_model, shown_head, weights
-from transformer.asking import SnapshotModel
+from transformer.asking.model import SnapshotModel
 from transformer.figures import colors
-from transformer.interventions import NO_INTERVENTIONS, Block, Interventions
+from transformer.shared.interventions import NO_INTERVENTIONS, Block, Interventions
 
 SOME = {"width": 32, "letters": 4, "batch_size": 32, "steps": 130, "seed": 3}
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.pages.questions.conftest import block, caption, separate_model, shown_head, weights
-from transformer.interventions import NO_INTERVENTIONS, Block, Interventions
+from transformer.shared.interventions import NO_INTERVENTIONS, Block, Interventions
 
 
 def test_changes_made_on_break_can_be_applied_to_the_run(ask):

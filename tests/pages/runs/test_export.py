@@ -13,7 +13,7 @@ from safetensors.numpy import load
 
 from pages.runs import export as menu
 from transformer.exports import film, fonts
-from transformer.interventions import Interventions
+from transformer.shared.interventions import Interventions
 
 KEYS = (
     "export_html",

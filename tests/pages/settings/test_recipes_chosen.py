@@ -13,7 +13,7 @@ import pytest
 from pages.settings.beginnings import base_of, values_of
 from pages.settings.presets import look_for
 from transformer.config import KINDS_OF, RunConfig
-from transformer.recipes import DECODER_ONLY, ENCODER_ONLY, RECIPES
+from transformer.config.recipes import DECODER_ONLY, ENCODER_ONLY, RECIPES
 
 OWN = {"encoder-only": ENCODER_ONLY, "decoder-only": DECODER_ONLY}
 

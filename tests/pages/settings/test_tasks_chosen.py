@@ -9,7 +9,7 @@ import pytest
 
 from pages.settings.presets import OF_TASK, PRESETS
 from transformer.config import TASKS
-from transformer.task_defaults import TASK_SETTINGS
+from transformer.config.task_defaults import TASK_SETTINGS
 from transformer.tasks import PATTERNS, corpus_of
 from transformer.tasks.about import ABOUT
 

@@ -10,8 +10,8 @@ from itertools import count
 import pytest
 
 from transformer.insight.moments import Moment
-from transformer.interventions import Block
 from transformer.runs.registry import REGISTRY
+from transformer.shared.interventions import Block
 from transformer.tasks.tokenizer import TextTokenizer
 
 SIGNS = "_zqx_ $zqx$ <zqx>"

@@ -12,12 +12,12 @@ import pytest
 
 from tests.conftest import facts_of
 from tests.runs.resuming.conftest import advance_to, copied, finish, numbers
+from transformer.config.task_defaults import with_task
 from transformer.errors import InputError
-from transformer.interventions import Block, Interventions
 from transformer.runs.run import Run
+from transformer.shared.interventions import Block, Interventions
 from transformer.storage.archive import Archive
 from transformer.storage.saved import read_training
-from transformer.task_defaults import with_task
 from transformer.tasks import Task
 from transformer.tasks.pairs import store as store_of_pairs
 from transformer.tasks.pairs.caps import Caps, select_pairs

@@ -8,10 +8,10 @@ from itertools import product
 import pytest
 
 from transformer.config import ModelConfig, RunConfig
+from transformer.config.recipes import DECODER_ONLY, ENCODER_ONLY, RECIPES
+from transformer.config.size import check_memory, parameter_count, training_bytes
 from transformer.errors import InputError
 from transformer.model.transformer import Transformer
-from transformer.recipes import DECODER_ONLY, ENCODER_ONLY, RECIPES
-from transformer.size import check_memory, parameter_count, training_bytes
 from transformer.tasks import resolved, task_of
 from transformer.training.state import TrainState
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from transformer.axes import Axes
 from transformer.errors import InputError
 from transformer.insight.names import site_name
+from transformer.shared.axes import Axes
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

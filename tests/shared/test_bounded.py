@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from transformer.anatomy.trace import trace
-from transformer.asking import QUESTION_CACHE, snapshot_model
-from transformer.bounded import BoundedCache, nbytes_of
+from transformer.asking.model import QUESTION_CACHE, snapshot_model
 from transformer.config import RunConfig
-from transformer.interventions import NO_INTERVENTIONS
 from transformer.recording.map_computer import tensors_of
 from transformer.recording.weights import Snapshot, Weights
+from transformer.shared.bounded import BoundedCache, nbytes_of
+from transformer.shared.interventions import NO_INTERVENTIONS
 from transformer.tasks import resolved
 from transformer.training.state import TrainState
 

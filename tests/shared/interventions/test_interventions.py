@@ -8,8 +8,8 @@ from dataclasses import FrozenInstanceError, replace
 import numpy as np
 import pytest
 
-from tests.interventions.conftest import CROSS, MANY, SRC, TGT
-from transformer.interventions import NO_INTERVENTIONS, Block, Interventions, blocked_cells, open_cells
+from tests.shared.interventions.conftest import CROSS, MANY, SRC, TGT
+from transformer.shared.interventions import NO_INTERVENTIONS, Block, Interventions, blocked_cells, open_cells
 
 
 def cells(word):

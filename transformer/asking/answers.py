@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from transformer.axes import Axes
 from transformer.insight.scores import Links
-from transformer.interventions import Interventions
 from transformer.recording.frame import Array
+from transformer.shared.axes import Axes
+from transformer.shared.interventions import Interventions
 from transformer.tasks import Question
 
 

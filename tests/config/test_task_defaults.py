@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from transformer.config import TASKS, RunConfig
+from transformer.config.recipes import RECIPES, recipe_config
+from transformer.config.task_defaults import TASK_SETTINGS, for_pairs, with_task
 from transformer.errors import InputError
-from transformer.recipes import RECIPES, recipe_config
-from transformer.task_defaults import TASK_SETTINGS, for_pairs, with_task
 
 
 def test_settings_exist_for_exactly_the_known_tasks():

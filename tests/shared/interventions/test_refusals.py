@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from tests.interventions.conftest import CROSS, MANY, SELF, SRC, TGT
-from transformer.axes import Axes
+from tests.shared.interventions.conftest import CROSS, MANY, SELF, SRC, TGT
 from transformer.errors import InputError
-from transformer.interventions import NO_INTERVENTIONS, Block, Interventions, check_interventions
+from transformer.shared.axes import Axes
+from transformer.shared.interventions import NO_INTERVENTIONS, Block, Interventions, check_interventions
 
 AXES = {
     "encoder.0": Axes(query="src", key="src", writes=False, causal=False, padding=True),

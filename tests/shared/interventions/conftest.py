@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from transformer.interventions import Block, Interventions
+from transformer.shared.interventions import Block, Interventions
 
 SELF, CROSS = "decoder.0.self", "decoder.0.cross"
 SRC, TGT = ("[SOS]", *"noon", "[EOS]"), ("[SOS]", *"noon")  # 6 and 5 tokens, two letters twice

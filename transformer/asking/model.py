@@ -12,19 +12,19 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from transformer.answers import Answer, LengthReport, Reading, as_written, merged_readings
-from transformer.bounded import BoundedCache
+from transformer.asking.answers import Answer, LengthReport, Reading, as_written, merged_readings
 from transformer.config import RunConfig
 from transformer.decoding.beam import Decoding
 from transformer.decoding.spelling import spell, write
 from transformer.decoding.tree import Beams, beams_of
 from transformer.errors import InputError
-from transformer.interventions import NO_INTERVENTIONS, Interventions, check_interventions, open_cells
 from transformer.model.transformer import PAD_ID, Transformer
 from transformer.recording.activations import record
 from transformer.recording.frame import Array
 from transformer.recording.scorer import Scorer
 from transformer.recording.weights import Snapshot
+from transformer.shared.bounded import BoundedCache
+from transformer.shared.interventions import NO_INTERVENTIONS, Interventions, check_interventions, open_cells
 from transformer.tasks import Batch, Question, task_of
 
 QUESTION_CACHE = BoundedCache(256 * 2**20)

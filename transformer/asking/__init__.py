@@ -1,0 +1,1 @@
+"""Questions to a copy of the model at any step, and their answers."""

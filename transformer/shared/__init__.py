@@ -1,0 +1,1 @@
+"""Plain data and a cache that most rooms share; without torch."""
