@@ -22,8 +22,8 @@ from transformer.runs.any_run import AnyRun
 from transformer.runs.demo import demo_run, opened
 from transformer.runs.registry import REGISTRY
 
-TICK, SLOWEST, EACH = 0.036, 0.16, 0.004
-"""Seconds between two messages: the base, the most, and what each viewer adds to the base."""
+TICK, SLOWEST, EACH, EACH_RUN = 0.036, 0.16, 0.004, 0.012
+"""Seconds between two messages: the base, the most, and what each viewer and each further run add to it."""
 FOUND_SECONDS = 5.0
 """Seconds until the run is looked up again: it may have left memory, or been replaced."""
 MOST_CHUNKS = 64
@@ -53,9 +53,14 @@ class Now(NamedTuple):
     """The current beat of a story; followers get it at once."""
 
 
-def tick(n_viewers: int) -> float:
-    """Seconds between two messages to a viewer: more viewers, longer pauses, to spare the training."""
-    return min(SLOWEST, TICK + EACH * n_viewers)
+def tick(n_viewers: int, n_runs: int = 1) -> float:
+    """Seconds between two messages to a viewer: more viewers and runs, longer pauses, to spare the training.
+
+    Args:
+        n_viewers: viewers of all runs.
+        n_runs: runs that have viewers.
+    """
+    return min(SLOWEST, TICK + EACH * n_viewers + EACH_RUN * (n_runs - 1))
 
 
 def find(run_id: str) -> AnyRun | None:
@@ -100,8 +105,12 @@ class RunBroadcaster:
             self._seen = whole, visible(whole, self.hides)
         return self._seen[1]
 
-    def look(self, n_viewers: int) -> None:
-        """Read the state of the run for all its viewers, and advance to the step that they see next."""
+    def look(self, n_viewers: int, seconds: float = TICK) -> None:
+        """Read the state of the run for all its viewers, and advance to the step that they see next.
+
+        Args:
+            seconds: time until the next look.
+        """
         with self._lock:
             now = time.monotonic()
             if now - self._found_at > FOUND_SECONDS:
@@ -114,7 +123,7 @@ class RunBroadcaster:
             steps = view.frames.steps
             if steps and (steps[-1] > self._newest or steps[-1] < self.now.at):
                 self._grew_at, self._newest = now, steps[-1]
-            at, before = self._next(steps, now, tick(n_viewers)), self.now
+            at, before = self._next(steps, now, seconds), self.now
             state = self._state(view, at, n_viewers)
             said = json.dumps(state, separators=(",", ":")).encode()
             version, news = self.index.version, before.news

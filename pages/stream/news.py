@@ -148,16 +148,16 @@ async def _broadcast(broadcaster: RunBroadcaster, viewers: set[Viewer]) -> None:
     logged = ""
     try:
         while viewers:
-            began = clock()
+            began, seconds = clock(), tick(len(_sockets), len(_looking))
             try:
-                await asyncio.to_thread(broadcaster.look, len(viewers))
+                await asyncio.to_thread(broadcaster.look, len(viewers), seconds)
             except Exception as error:  # the next look may succeed
                 if repr(error) != logged:
                     logged = repr(error)
                     LOG.exception("A look at run %s failed", broadcaster.run.id[:6])
             for viewer in viewers:
                 viewer.wake.set()
-            await asyncio.sleep(max(0.01, tick(len(viewers)) - (clock() - began)))
+            await asyncio.sleep(max(0.01, seconds - (clock() - began)))
     finally:
         del _looking[broadcaster]
 

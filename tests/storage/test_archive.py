@@ -9,6 +9,7 @@ import struct
 import time
 from contextlib import closing
 from dataclasses import asdict
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -172,6 +173,21 @@ def test_a_run_hands_the_archive_its_view_at_the_set_interval(tiny, make_run, un
     assert list(steps[:-1]) == sorted(set(steps[:-1]))
     assert min(np.diff(times)[:-1]) >= 0.1  # the last was handed over because the run was closed
     assert facts_of(tmp_path / "run.headlight")["step"] == steps[-1] == run.view.step
+
+
+@pytest.mark.parametrize(("seconds", "due"), [(0.9, []), (1.1, [1]), (2.9, [1, 2]), (3.1, [1, 2, 3])])
+def test_each_of_n_runs_that_take_turns_is_saved_every_n_seconds(
+    tiny, make_run, until, tmp_path, monkeypatch, seconds, due
+):
+    archive = Archive(tmp_path / "run")
+    run = make_run(tiny(), archive=archive)
+    run.start().result()
+    run.wait()
+    until(lambda: archive.whole)
+    began = archive._handed_at
+    clock = SimpleNamespace(monotonic=lambda: began + seconds, thread_time=time.thread_time)
+    monkeypatch.setattr(module, "time", clock)
+    assert [runs for runs in (1, 2, 3) if archive.due(runs)] == due
 
 
 # Disk errors.

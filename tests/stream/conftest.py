@@ -108,7 +108,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> Runs:
     monkeypatch.setattr(REGISTRY, "get", runs.find)
     for module in (news, broadcaster):
         monkeypatch.setattr(module, "find", runs.find)
-        monkeypatch.setattr(module, "tick", lambda n_viewers: TICK)
+    monkeypatch.setattr(news, "tick", lambda n_viewers, n_runs: TICK)
     for held in (news._broadcasters, news._sockets, news._looking):
         held.clear()
     return runs

@@ -74,8 +74,9 @@ def test_steps_that_arrive_together_are_shown_one_after_another(watched, run, mo
     assert max(b - a for a, b in zip([3, *shown], shown, strict=False)) <= 12
 
 
-def test_more_viewers_are_updated_less_often_but_at_least_five_times_a_second():
+def test_more_viewers_and_runs_are_updated_less_often_but_at_least_five_times_a_second():
     assert broadcaster.tick(1) < broadcaster.tick(20) < broadcaster.tick(300) < 0.2
+    assert broadcaster.tick(2) < broadcaster.tick(2, 2) < broadcaster.tick(8, 8) < 0.2
 
 
 def test_a_state_is_sent_when_it_changes(watched, run):

@@ -213,7 +213,7 @@ class Runner:
                 self._budget = None
                 if self.view.state == TRAINING:
                     self._published.publish(state=PAUSED)
-        if self.view.state == TRAINING and self.archive is not None and self.archive.due:
+        if self.view.state == TRAINING and self.archive is not None and self.archive.due(runs):
             self._keep()
         self._settle()
 

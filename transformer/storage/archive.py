@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from transformer.tasks import Task
 
 KEPT_SECONDS = 1.0
-"""Minimum time in seconds between two transactions."""
+"""Minimum time in seconds between two transactions; of n runs that take turns, n times as long."""
 KEEPING_SHARE = 0.05
 """Maximum share of its time that the run's thread spends on copies for the file; transactions are delayed."""
 AGAIN_SECONDS = 5.0
@@ -81,7 +81,7 @@ class Archive:
         self._changed = threading.Condition()
         self._next: Handed | None = None
         self._busy = self._ending = False
-        self._due_at = 0.0
+        self._handed_at = self._pause = 0.0
         self._thread = threading.Thread(target=self._main, name=f"keep-{self.path.name[:6]}", daemon=True)
 
     def begin(
@@ -109,10 +109,9 @@ class Archive:
             self._board = Board(self.path.with_suffix(".tensorboard"))
         self._thread.start()
 
-    @property
-    def due(self) -> bool:
-        """Whether it is time to hand over new content."""
-        return time.monotonic() >= self._due_at and not self._busy
+    def due(self, runs: int = 1) -> bool:
+        """Whether it is time to hand over new content; later for each of several runs that take turns."""
+        return time.monotonic() >= self._handed_at + runs * self._pause and not self._busy
 
     def hand(self, view: RunView, version: int, pack: Callable[[], Training] | None) -> None:
         """Hand over new content for the file.
@@ -127,7 +126,7 @@ class Archive:
         took = time.monotonic() - began
         with self._changed:
             self._next, self.version = (view, self._words(), training), version
-            self._due_at = began + max(KEPT_SECONDS, took / KEEPING_SHARE)
+            self._handed_at, self._pause = began, max(KEPT_SECONDS, took / KEEPING_SHARE)
             self._changed.notify_all()
 
     def thin(self) -> None:

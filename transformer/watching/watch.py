@@ -534,7 +534,7 @@ class Watch:
             self._look(step)
             if self._recorded == step:
                 self._measure_worth(always=always)
-        if begins or (self._archive.due and time.monotonic() >= self._write_at):
+        if begins or (self._archive.due() and time.monotonic() >= self._write_at):
             self._publish()
             self._archive.hand(self._published.view, self._published.version, None)
             self._write_at = time.monotonic() + WRITING * self._archive.newest_seconds / self._share
