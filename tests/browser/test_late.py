@@ -28,7 +28,7 @@ def test_a_page_sends_nothing_more_after_a_click_on_a_link_to_another_page(visit
         lambda: visit.page.evaluate(N_SENT_TO_STREAMLIT) > before + 1, what="the page telling of newer steps"
     )
     visit.page.evaluate("window.deaf = /_stcore/")  # simulates a server that answers late
-    # The player holds the click back until earlier messages are sent, and repeats it: from then on they count.
+    # The player holds the click back until earlier messages are sent, and repeats it: from there they count.
     visit.page.evaluate(
         f"addEventListener('click', () => (window.sentBefore = {N_SENT_TO_STREAMLIT}), {{ capture: true }})"
     )
