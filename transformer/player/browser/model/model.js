@@ -46,7 +46,8 @@ export class Model {
     this.lanes.addEventListener("pointermove", (event) => this.point(this.cellAt(event)));
     this.lanes.addEventListener("pointerleave", () => this.point(null));
     this.lanes.addEventListener("click", (event) => this.click(event));
-    this.observer = new ResizeObserver(() => this.pass && this.arrange());
+    // Arranging changes the height too: that alone is no reason to arrange once more.
+    this.observer = new ResizeObserver(() => this.pass && this.size !== this.sizeNow() && this.arrange());
     this.observer.observe(root);
   }
 
@@ -143,6 +144,10 @@ export class Model {
     return JSON.stringify([[...this.open], this.heads, this.folds, this.mode, shapeOf(this.pass), this.root.clientWidth]);
   }
 
+  sizeNow() {
+    return `${this.root.clientWidth} × ${this.lanes.offsetHeight}`;
+  }
+
   arrange() {
     const before = new Map([...this.parts].map(([name, { host }]) => [name, host.getBoundingClientRect()]));
     const focused = document.activeElement?.closest?.(".model [data-box]")?.dataset.box;
@@ -155,6 +160,7 @@ export class Model {
     this.lanes.replaceChildren(this.lines, ...[...lanes].map(([lane, boxes]) => this.lane(lane, boxes)));
     this.paint();
     drawLines(this.lines, this.lanes, this.parts);
+    this.size = this.sizeNow();
     if (focused) this.find(focused)?.querySelector("button").focus({ preventScroll: true });
     if (still.matches || !before.size) return;
     for (const [name, { host }] of this.parts) {
