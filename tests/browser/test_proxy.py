@@ -177,7 +177,7 @@ def looked(address, **headers):
 
 
 def test_the_user_name_comes_from_the_proxy_only_and_direct_access_is_refused(proxy, app):
-    for forged in ("X-Forwarded-User", "x-forwarded-user", "X_Forwarded_User", "FileRun-User"):
+    for forged in ("X-Forwarded-User", "x-forwarded-user", "X_Forwarded_User", "Remote-User"):
         texts, _, keys = looked(proxy, **PASSWORD, **{forged: "the headmistress"})
         assert "Logged in as ann" in texts
         assert "run_start" in keys
