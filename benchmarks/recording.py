@@ -158,9 +158,9 @@ def difference(config: RunConfig, steps: int = 30) -> float:
         model = model_of(view.config, snapshot)
         for row, tracked in enumerate(frame.words):
             batch = task.encode([tracked.text], filled=not model.masked("padding"))
-            with record(model) as tape:
+            with record(model) as cache:
                 model(torch.from_numpy(batch.src), torch.from_numpy(batch.tgt_in))
-            for site, weights in tape.weights.items():
+            for site, weights in cache.weights.items():
                 shown = frame.map(row, site)
                 single = weights[0][:, : shown.shape[1], : shown.shape[2]]
                 most = max(most, float(np.abs(np.nan_to_num(shown) - single).max()))

@@ -78,7 +78,7 @@ class Served:
             "shown and told": len(owners._shown) + len(owners._told),
             "queue": len(REGISTRY.queue._line),
             "upload bytes": sum(own.nbytes for own, _ in REGISTRY.uploads._held.values()),
-            "channels": len(news._broadcasters),
+            "broadcasters": len(news._broadcasters),
             "looking": len(news._looking),
             "news sockets": len(news._sockets),
             "question bytes": QUESTION_CACHE.nbytes,

@@ -20,9 +20,9 @@ def snapshot_of(state, step=None, interventions=NO_INTERVENTIONS):
 
 def one_pass(state, src, tgt):
     """Return probabilities (T, V) and maps of a pass over one word, given as displayed tokens."""
-    with record(state.model) as tape:
+    with record(state.model) as cache:
         logits = state.model(torch.tensor([ids_of(state, src)]), torch.tensor([ids_of(state, tgt)]))[0]
-    return logits.softmax(-1).numpy(), {site: weights[0] for site, weights in tape.weights.items()}
+    return logits.softmax(-1).numpy(), {site: weights[0] for site, weights in cache.weights.items()}
 
 
 def ids_of(state, tokens):

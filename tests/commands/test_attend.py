@@ -82,10 +82,10 @@ def test_step_0_is_answered_with_the_untrained_model(command, saved_run, tiny):
     _, lines, _ = command("attend", saved_run[1], "--text", "ox", "--step", "0", "--json")
     state = TrainState.begin(tiny())
     src, tgt_in, _ = state.to_device(state.task.encode(["ox"]))
-    with record(state.model) as tape:
+    with record(state.model) as cache:
         state.model(src, tgt_in)
     for site, maps in json.loads(lines[0])["maps"].items():
-        np.testing.assert_allclose(maps, tape.weights[site][0], atol=1e-5)
+        np.testing.assert_allclose(maps, cache.weights[site][0], atol=1e-5)
 
 
 def test_the_default_step_is_the_last_and_the_default_output_is_one_line_of_text(

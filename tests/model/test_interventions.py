@@ -82,10 +82,10 @@ def test_a_switched_off_head_still_records_its_weights(model, ids):
     with record(model) as whole:
         model(*ids)
     model.intervene(Interventions(ablated=(("encoder.0", 1),)), int)
-    with record(model) as tape:
+    with record(model) as cache:
         model(*ids)
-    assert (tape.weights["encoder.0"] == whole.weights["encoder.0"]).all()
-    assert (tape.weights["decoder.0.cross"] != whole.weights["decoder.0.cross"]).any()
+    assert (cache.weights["encoder.0"] == whole.weights["encoder.0"]).all()
+    assert (cache.weights["decoder.0.cross"] != whole.weights["decoder.0.cross"]).any()
 
 
 @torch.no_grad()
@@ -97,9 +97,9 @@ def test_a_blocked_cell_is_exactly_0_its_row_is_renormalised_and_other_rows_stay
         model(*ids)
     row, column = 3, 2
     model.intervene(Interventions(blocked=(Block(site=name, head=head, row=row, column=column),)), int)
-    with record(model) as tape:
+    with record(model) as cache:
         model(*ids)
-    before, after = (torch.from_numpy(t.weights[name]) for t in (whole, tape))
+    before, after = (torch.from_numpy(t.weights[name]) for t in (whole, cache))
     lengths = SRC_LENGTHS if name == "encoder.0" else TGT_LENGTHS
     heads = [head] if head is not None else [0, 1, 2]
     expected = before.clone()
@@ -132,7 +132,7 @@ def test_a_cell_is_blocked_at_its_place_and_a_token_wherever_it_occurs_and_nothi
         ),
         int,
     )
-    with record(model) as tape:
+    with record(model) as cache:
         model(src, tgt)
     causal = torch.ones(6, 6).tril().bool()
     masks = {
@@ -145,7 +145,7 @@ def test_a_cell_is_blocked_at_its_place_and_a_token_wherever_it_occurs_and_nothi
     masks["decoder.1.self"][:, 1, 4, 0] = False
     masks["decoder.1.cross"][:, 2, 1] = False
     for name, mask in masks.items():
-        assert torch.equal(torch.from_numpy(tape.weights[name]) > 0, mask), name
+        assert torch.equal(torch.from_numpy(cache.weights[name]) > 0, mask), name
 
 
 def _mask(queries, keys, blocked, heads):

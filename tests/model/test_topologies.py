@@ -89,11 +89,11 @@ def test_positions_depend_on_later_ones_only_without_the_causal_mask(build, ids,
 def test_the_fused_and_the_recorded_path_give_the_same_numbers(build, ids, topology, causal, padding):
     model = build(topology, causal_mask=causal, padding_mask=padding)
     fused = model(ids, ids)
-    with record(model) as tape:
+    with record(model) as cache:
         explicit = model(ids, ids)
     torch.testing.assert_close(fused, explicit, atol=1e-5, rtol=0)
     for site, axes in model.axes().items():
-        weights = torch.from_numpy(tape.weights[site])
+        weights = torch.from_numpy(cache.weights[site])
         allowed = torch.ones(4, 3, 6, 6, dtype=torch.bool)
         if axes.causal:
             allowed &= torch.ones(6, 6).tril().bool()

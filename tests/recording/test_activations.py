@@ -55,7 +55,7 @@ def test_modules_store_weights_inside_a_recording_and_nothing_outside(model, ids
     model(*ids)
     assert explicit_calls == []
     assert stored() == []
-    with record(model) as tape:
+    with record(model) as cache:
         model(*ids)
         assert len(explicit_calls) == 5
         assert stored() == SITES
@@ -64,7 +64,7 @@ def test_modules_store_weights_inside_a_recording_and_nothing_outside(model, ids
     assert stored() == []
     model(*ids)
     assert len(explicit_calls) == 5
-    assert list(tape.weights) == SITES
+    assert list(cache.weights) == SITES
 
 
 def test_training_takes_the_fused_path_unless_dropout_acts_on_the_weights(tiny, explicit_calls):
@@ -75,21 +75,21 @@ def test_training_takes_the_fused_path_unless_dropout_acts_on_the_weights(tiny, 
     assert len(explicit_calls) == 2 * 5
 
 
-def test_the_tape_keeps_the_last_pass_and_does_not_change_when_training_goes_on(tiny):
+def test_the_cache_keeps_the_last_pass_and_does_not_change_when_training_goes_on(tiny):
     state = TrainState.begin(tiny())
     reports = train(state)
     src, tgt_in, _ = state.to_device(state.task.encode(["cab", "x"]))
     next(reports)
-    with record(state.model) as tape:
+    with record(state.model) as cache:
         state.model(tgt_in, tgt_in)
         state.model(src, tgt_in)
-    before = {site: weights.copy() for site, weights in tape.weights.items()}
+    before = {site: weights.copy() for site, weights in cache.weights.items()}
     assert before["encoder.0"].shape == (2, 3, 5, 5)
     for _ in reports:
         pass
     with record(state.model) as later:
         state.model(src, tgt_in)
-    for site, weights in tape.weights.items():
+    for site, weights in cache.weights.items():
         assert np.array_equal(weights, before[site])
         assert weights.base is None or not weights.base.flags.writeable
         assert not np.array_equal(weights, later.weights[site])
@@ -101,12 +101,12 @@ def test_recording_leaves_the_model_unchanged_even_after_an_exception(tiny_model
     model = fill(Transformer(replace(tiny_model, dropout=0.5))).train(training)
 
     def look():
-        with record(model) as tape:
+        with record(model) as cache:
             assert not any(module.training for module in model.modules())
             model(*ids)
             if fails:
                 raise RuntimeError("in the middle")
-        return tape
+        return cache
 
     if fails:
         with pytest.raises(RuntimeError, match="in the middle"):
@@ -134,10 +134,10 @@ def test_the_tensors_from_queries_to_mixed_values_are_consistent(tiny_model, fil
     """Scores precede the mask; the mask follows from the lengths; each head mixes values by its weights."""
     causal, padding = masks
     model = fill(Transformer(replace(tiny_model, causal_mask=causal, padding_mask=padding)))
-    with record(model, RECORDABLE) as tape:
+    with record(model, RECORDABLE) as cache:
         model(*ids)
-    assert list(tape.sites) == SITES
-    for site, found in tape.sites.items():
+    assert list(cache.sites) == SITES
+    for site, found in cache.sites.items():
         own = site.endswith("self")
         n_rows, n_columns = 6 if site.startswith("encoder") else 7, 7 if own else 6
         assert found["query"].shape == found["mixed"].shape == (4, 3, n_rows, 4)

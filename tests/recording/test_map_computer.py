@@ -50,12 +50,12 @@ def check(state, frames, weights):
         model.intervene(snapshot.interventions, state.task.src_tokenizer.id_of)
         for row, tracked in enumerate(frame.words):
             batch = state.task.encode([tracked.text], filled=not model.masked("padding"))
-            with record(model) as tape:
+            with record(model) as cache:
                 logits = model(torch.from_numpy(batch.src), torch.from_numpy(batch.tgt_in))
             predicted = state.task.tgt_tokenizer.tokens(logits[0].argmax(-1).tolist())
             assert tracked.predicted == predicted[: len(tracked.predicted)]
-            assert list(tape.weights) == list(frame.axes)
-            for site, every in tape.weights.items():
+            assert list(cache.weights) == list(frame.axes)
+            for site, every in cache.weights.items():
                 shown = frame.map(row, site)
                 single = every[0][:, : shown.shape[1], : shown.shape[2]]
                 np.testing.assert_allclose(np.nan_to_num(shown), single, atol=2e-4)

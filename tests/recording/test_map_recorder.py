@@ -33,9 +33,9 @@ def frame(half_trained, make_frame):
 def weights_alone(state, word):
     """Return the weights of a pass over one word without padding, site to (H, Q, K)."""
     src, tgt_in, _ = state.to_device(state.task.encode([word]))
-    with record(state.model) as tape:
+    with record(state.model) as cache:
         state.model(src, tgt_in)
-    return {site: weights[0] for site, weights in tape.weights.items()}
+    return {site: weights[0] for site, weights in cache.weights.items()}
 
 
 def test_the_labels_are_the_tokens_that_were_attended_to(half_trained, make_frame):

@@ -39,10 +39,10 @@ def mean_of_passes(state, length):
     for word in words:
         src, tgt_in, _ = state.to_device(state.task.encode([word], filled=not state.model.masked("padding")))
         state.model.eval()
-        with record(state.model) as tape:
+        with record(state.model) as cache:
             state.model(src, tgt_in)
         maps.append(
-            {site: np.asarray(weights[0], dtype=np.float64) for site, weights in tape.weights.items()}
+            {site: np.asarray(weights[0], dtype=np.float64) for site, weights in cache.weights.items()}
         )
     return {site: np.mean([one[site] for one in maps], axis=0) for site in maps[0]}
 

@@ -129,9 +129,9 @@ def test_each_tracked_word_is_recorded_as_if_it_were_alone(state, topology, fram
         ids = made.task.tgt_tokenizer.encode([tracked.output])[0]
         batch = made.task.encode([tracked.text], own=[ids[1:-1]])
         assert shown(made, batch, 0) == tracked.tgt_tokens
-        with record(made.model) as tape:
+        with record(made.model) as cache:
             made.model(torch.from_numpy(batch.src), torch.from_numpy(batch.tgt_in))
-        for site, weights in tape.weights.items():
+        for site, weights in cache.weights.items():
             np.testing.assert_allclose(np.nan_to_num(frame.map(row, site)), weights[0], atol=2e-4)
 
 
@@ -164,12 +164,12 @@ def test_heads_are_scored_on_the_gold_alignment_of_held_out_sentences(state, top
     frame = frame_of(made)
     assert frame.aim == "gold"
     batch = made.task.encode([pair.source for pair in HELD_OUT])
-    with record(made.model) as tape:
+    with record(made.model) as cache:
         made.model(torch.from_numpy(batch.src), torch.from_numpy(batch.tgt_in))
     links = [made.task.links(pair.source) for pair in HELD_OUT]
     for site in frame.axes:
         scores = head_scores(
-            tape.weights[site],
+            cache.weights[site],
             frame.axes[site].kind,
             [2, 5],
             answers=[5, 3],

@@ -39,15 +39,15 @@ def test_the_counted_work_equals_the_counts_of_pytorch_and_of_a_recording(topolo
     state = TrainState.begin(config)
     tensors = state.to_device(state.task.batch(0, 0))
     assert bool((tensors[0] == 0).any()) == (letters == (1, 7))
-    with record(state.model) as tape:
+    with record(state.model) as cache:
         state.model(*tensors[:2])
     state.model.train()
     with FlopCounterMode(display=False) as counter:
         learn(state, *tensors)
     counts, work = counter.get_flop_counts()["Global"], work_of(config)
     assert work.products == counts[torch.ops.aten.addmm] + counts[torch.ops.aten.mm]
-    assert work.cells == sum(weights.size for weights in tape.weights.values())
-    assert work.maps == sum(weights.shape[0] * weights.shape[1] for weights in tape.weights.values())
+    assert work.cells == sum(weights.size for weights in cache.weights.values())
+    assert work.maps == sum(weights.shape[0] * weights.shape[1] for weights in cache.weights.values())
     blocks = [one for one in state.model.modules() if isinstance(one, MultiHeadAttention | FeedForward)]
     assert work.blocks == len(blocks)
 

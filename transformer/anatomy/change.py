@@ -101,7 +101,7 @@ def step_change(config: RunConfig, before: Snapshot, after: Snapshot) -> StepCha
     """Recompute what one training step did, in a separate model, without dropout and in float32.
 
     Args:
-        config: the configuration of the run, resolved, with what the task needs.
+        config: the configuration of the run, with what its task determines.
 
     Raises:
         InputError: the weights are not of two consecutive steps, do not fit the model, or give numbers that

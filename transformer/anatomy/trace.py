@@ -126,7 +126,7 @@ def trace(config: RunConfig, snapshot: Snapshot, word: str, beside: tuple[str, .
     If the right answer is not known, the model reads its own output. The snapshot's interventions apply.
 
     Args:
-        config: the run's, resolved, with what the task needs.
+        config: the run's, with what its task determines.
         beside: other words of the same batch; if one is longer, the word is padded with [PAD].
 
     Raises:
@@ -158,14 +158,14 @@ def _traced(
     tgt_tokens = task.tgt_tokenizer.tokens(batch.tgt_in[0].tolist())
     masks, n_heads = config.model.masks, config.model.n_heads
     check_interventions(taken, model.axes(), n_heads, src_tokens, tgt_tokens, masks=masks)
-    with record(model, RECORDABLE) as tape, _recorded_calls(model) as calls:
+    with record(model, RECORDABLE) as cache, _recorded_calls(model) as calls:
         logits = model(torch.from_numpy(batch.src), torch.from_numpy(batch.tgt_in))
     if not torch.isfinite(logits).all():
         raise InputError(diverged(snapshot.step))
     tokenizer = task.tgt_tokenizer
     name_of = {module: name for name, module in model.named_modules()}
     attentions = {
-        site: _attention(name_of[one], calls, tape.sites[site]) for site, one in model.attentions().items()
+        site: _attention(name_of[one], calls, cache.sites[site]) for site, one in model.attentions().items()
     }
     stacks = _stacks(model, calls)
     return ForwardTrace(

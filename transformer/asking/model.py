@@ -68,7 +68,7 @@ class SnapshotModel:
     """The model of one snapshot, optionally with interventions. Safe to use from any thread.
 
     Args:
-        config: the run's, resolved, with what the task needs.
+        config: the run's, with what its task determines.
         interventions: replace those of the snapshot. `answer` checks that they leave an open cell in every
             row of a word.
 
@@ -214,7 +214,7 @@ class SnapshotModel:
         check_interventions(
             self.interventions, self._axes, model.n_heads, src_tokens, tgt_tokens, masks=model.masks
         )
-        with record(self._model) as tape:
+        with record(self._model) as cache:
             logits = self._model(torch.from_numpy(src), torch.from_numpy(tgt))[0]
         reading = Reading(
             src_tokens=src_tokens,
@@ -231,7 +231,7 @@ class SnapshotModel:
             may = open_cells(
                 blocks, rows, keys, causal=axes.causal, padding=axes.padding, n_heads=model.n_heads
             )
-            reading.maps[site] = np.where(may, tape.weights[site][0], np.float32("nan"))
+            reading.maps[site] = np.where(may, cache.weights[site][0], np.float32("nan"))
         return reading
 
 

@@ -29,7 +29,7 @@ def training_bytes(config: RunConfig) -> int:
     """Approximate bytes of a training: weights, gradients, Adam's two averages, activations of a batch.
 
     Args:
-        config: resolved, with the sizes that its task needs.
+        config: with the sizes that its task determines.
     """
     model, train = config.model, config.train
     sides = 2 if model.topology == "decoder-only" else 1

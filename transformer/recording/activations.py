@@ -35,7 +35,7 @@ def record(model: Transformer, what: Set[str] = WEIGHTS) -> Iterator[ActivationC
     """Record the forward passes of this block, in eval mode and without gradients.
 
     Within the block, each attention module takes the explicit path and stores the requested tensors. At
-    the end of the block, these are copied to the tape, and the model is restored to its earlier state.
+    the end of the block, these are copied to the cache, and the model is restored to its earlier state.
 
     Args:
         model: must not be trained by another thread meanwhile.
@@ -46,7 +46,7 @@ def record(model: Transformer, what: Set[str] = WEIGHTS) -> Iterator[ActivationC
     """
     if not what <= RECORDABLE:
         raise ValueError(f"Cannot record {sorted(what - RECORDABLE)}; only {sorted(RECORDABLE)}.")
-    tape = ActivationCache()
+    cache = ActivationCache()
     was_training = model.training
     attentions = model.attentions()
     if was_training:  # only if needed: visiting every module takes as long as a layer
@@ -55,11 +55,11 @@ def record(model: Transformer, what: Set[str] = WEIGHTS) -> Iterator[ActivationC
         attention.recording = what
     try:
         with torch.no_grad():
-            yield tape
+            yield cache
         for site, attention in attentions.items():
             stored = attention.recorded
             if stored:
-                tape.sites[site] = {name: _copied(tensor) for name, tensor in stored.items()}
+                cache.sites[site] = {name: _copied(tensor) for name, tensor in stored.items()}
     finally:
         for attention in attentions.values():
             attention.recording, attention.recorded = frozenset(), {}

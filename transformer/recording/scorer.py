@@ -55,14 +55,14 @@ class Scorer:
         """Every score of every head, (H,) each, by site and name. Leaves the model in eval mode."""
         if model.training:
             model.eval()  # the next training step sets train mode again
-        with record(model) as tape:
+        with record(model) as cache:
             model(*self._batch(filled=not model.masked("padding"), device=model.to_logits.weight.device))
         origin = self._origin(model)
         every = model.axes()
         reading = reading_sites(every)
         scores = {
             site: head_scores(
-                tape.weights[site],
+                cache.weights[site],
                 axes.kind,
                 self._lengths,
                 causal=axes.causal,
@@ -82,13 +82,13 @@ class Scorer:
         if len(self._equal) < LEAST_WORDS:
             return {}
         filled = not model.masked("padding")
-        with record(model) as tape:
+        with record(model) as cache:
             model(*self._batch(filled=filled, device=model.to_logits.weight.device, equal=True))
         if filled not in self._equal_sides:
             self._equal_sides[filled] = self._sides(self._task.encode(self._equal, filled=filled))
         sides, found = self._equal_sides[filled], {}
         for site, axes in model.axes().items():
-            weights = np.array(tape.weights[site])
+            weights = np.array(cache.weights[site])
             if axes.causal:
                 weights[..., np.triu(np.ones(weights.shape[2:], dtype=bool), 1)] = np.nan
             found[site] = origin_scores(weights, sides[axes.query], sides[axes.key])

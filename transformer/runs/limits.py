@@ -76,7 +76,7 @@ class Limits:
         """Refuse a configuration that exceeds the limits.
 
         Args:
-            config: resolved, with what its task needs.
+            config: with what its task determines.
 
         Raises:
             InputError: a limit is exceeded; the message says what to choose.

@@ -2,6 +2,7 @@
 
 const LEAVING = 15000; // ms that leaving a page may take: long on a server that was just started
 const SOON = 100; // ms between two checks of whether the page still runs
+const streamlit = () => document.querySelector("[data-testid=stApp]")?.dataset ?? {}; // its states, as it writes them
 let left = -Infinity; // time of the press that leads to another page
 let search = ""; // query of the address that was left
 
@@ -57,15 +58,13 @@ window.addEventListener("headlight-connected", () => setTimeout(repeat, SETTLED)
 
 // Repeat the press that waits, once Streamlit, whose connection is another one, can send it.
 function repeat() {
-  const { testConnectionState, testScriptState } = document.querySelector("[data-testid=stApp]")?.dataset ?? {};
   if (!waiting || document.querySelector(".headlight-player[data-lost]")) return;
-  if (testConnectionState !== "CONNECTED" || testScriptState === "running") {
-    setTimeout(repeat, SOON);
-    return;
-  }
-  const drawn = waiting.isConnected ? waiting : [...document.links].find((one) => waiting.href && one.href === waiting.href);
-  waiting = null;
-  drawn?.click();
+  if (streamlit().testConnectionState !== "CONNECTED") setTimeout(repeat, SOON);
+  else whenRun(() => {
+    const [press, same] = [waiting, [...document.links].find(({ href }) => href === waiting?.href)];
+    waiting = null;
+    (press?.isConnected ? press : same)?.click();
+  });
 }
 
 let shown = location.pathname;
@@ -81,8 +80,7 @@ export const leaving = (since) => since < left && performance.now() - left < LEA
 // A message that arrives just as Streamlit ends a script run makes Streamlit miss the end, and a newly opened page may
 // stay empty. So messages that are not caused by a press wait until the script run has ended.
 export function whenRun(does) {
-  const { testScriptState: state } = document.querySelector("[data-testid=stApp]")?.dataset ?? {};
-  if (state === "running") setTimeout(() => whenRun(does), SOON);
+  if (streamlit().testScriptState === "running") setTimeout(() => whenRun(does), SOON);
   else does();
 }
 
