@@ -30,6 +30,7 @@ def draw_word_box(run: AnyRun) -> None:
             width="stretch",
             help=f"{input_help(run)} Press Enter.",
         )
+        _problem()
         with st.container(horizontal=True, gap="xsmall"):
             st.button("Add", key="add_word", on_click=_add, width="stretch")
             st.button(
@@ -41,8 +42,6 @@ def draw_word_box(run: AnyRun) -> None:
                 help="Remove the word on the screen.",
             )
         _mean_choice(run)
-    with st.sidebar:
-        _problem()
 
 
 def _mean_choice(run: AnyRun) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.conftest import SMALL, finish, start
 from tests.browser.watcher import Watcher
@@ -48,6 +49,7 @@ def test_on_watch_a_refusal_is_always_seen_and_covers_nothing(watch, guest):
     watch.type("own_word", "Zürich 7")
     refusal = ".st-key-word_problem [data-testid=stAlert]"
     watch.page.wait_for_selector(refusal)
+    expect(watch.page.locator(refusal)).to_be_in_viewport(ratio=0.9)  # without scrolling
     found = [*faults(watch, "refused word")]
     watch.page.get_by_text("All settings").first.click()
     watch.type("learning_rate", "0.001")

@@ -161,6 +161,28 @@ def test_only_the_owner_removes_and_restores_a_run_and_nothing_of_it_is_lost(reg
     assert registry.control(run.id, token) is again
 
 
+def test_a_run_whose_newest_change_is_not_written_yet_is_removed_with_it(registry, finished, monkeypatch):
+    run, token = finished
+    write = archive.Mirror.write
+    monkeypatch.setattr(archive.Mirror, "write", lambda *args: time.sleep(0.3) or write(*args))
+    run.rename("renamed").result(30)
+    assert not run.kept
+    registry.remove(run.id, token)
+    registry.restore(run.id, token)
+    assert registry.get(run.id).view.name == "renamed"
+
+
+def test_a_run_that_is_not_on_disk_is_not_removed(tiny, until):
+    registry, token = Registry(Limits(), Library(None)), new_token()
+    run = registry.draft(tiny(), token=token)
+    registry.start(run)
+    until(lambda: run.view.state == "finished")
+    with pytest.raises(InputError, match="not on disk; they could not be restored"):
+        registry.remove(run.id, token)
+    assert registry.get(run.id) is run
+    registry.close()
+
+
 def test_a_run_that_trains_here_or_in_another_process_is_not_removed(registry, tiny, until):
     token = new_token()
     run = registry.draft(tiny(steps=100_000), token=token)
@@ -173,7 +195,6 @@ def test_a_run_that_trains_here_or_in_another_process_is_not_removed(registry, t
     with pytest.raises(InputError, match="Another process trains this run"):
         other.remove(run.id, token)
     run.pause().result(30)
-    until(lambda: run.kept)
     registry.remove(run.id, token)
     registry.restore(run.id, token)
     assert registry.get(run.id).view.state == "paused"

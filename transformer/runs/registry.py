@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Sequence
 from concurrent.futures import Future
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 from transformer.config import RunConfig
@@ -239,12 +240,16 @@ class Registry:
         Raises:
             InputError: the file of the run cannot be read.
         """
-        view = run.view
-        path = self.library.path_of(view.id)
-        if path is None or not path.exists() or view.unsaved:
-            return packed(view, run.words, None)
+        path = self._whole_file_of(run)
+        if path is None:
+            return packed(run.view, run.words, None)
         saved = read_run(path, training=True)
         return packed(saved.view, saved.words, saved)
+
+    def _whole_file_of(self, run: AnyRun) -> Path | None:
+        """The file of a run; None if there is none, or the latest steps could not be written."""
+        path = self.library.path_of(run.id)
+        return None if path is None or not path.exists() or run.view.unsaved else path
 
     def _hold(self, run: AnyRun) -> None:
         """Keep a run in memory; if there are too many, put others away.
@@ -388,13 +393,13 @@ class Registry:
                 run = self._runs.get(id_)
             if run is not None and run.view.active:
                 raise InputError("This run is not paused and has not ended; stop it first.")
-            if isinstance(run, Run) and not run.kept:
-                raise InputError("The latest steps of this run are not on disk yet; try again in a moment.")
+            if run is not None and self._whole_file_of(run) is None:
+                raise InputError("The latest steps of this run are not on disk; they could not be restored.")
             if run is not None:
                 with self._lock:
                     self._put_away(run)
-                if isinstance(run, Run):
-                    run.join(CLOSING_SECONDS)  # until its file is closed
+                if isinstance(run, Run) and not run.join(CLOSING_SECONDS):
+                    raise InputError("This run is still being saved; try again in a moment.")
             self.library.remove(id_)
             LOG.info("remove %s", id_[:6])
 
