@@ -103,16 +103,70 @@ def test_a_failure_to_build_is_shown_and_not_remembered(server, tiny, monkeypatc
     assert again.view.frame.step == 0
 
 
-def test_a_run_that_starts_before_its_untrained_model_is_there_records_its_own(server, tiny, monkeypatch, at):
-    begin, may_go_on, registry = TrainState.begin, threading.Event(), server()
-    monkeypatch.setattr(TrainState, "begin", staticmethod(lambda *of: may_go_on.wait(20.0) and begin(*of)))
-    config = tiny(seed=106)
+@pytest.fixture
+def slow(built, monkeypatch):
+    """An event for which the building of every model waits; returns it with `called`, set once one waits."""
+    begin, may_go_on, called = TrainState.begin, threading.Event(), threading.Event()
+
+    def waits(*of):
+        called.set()
+        assert may_go_on.wait(20.0)
+        return begin(*of)
+
+    monkeypatch.setattr(TrainState, "begin", staticmethod(waits))
+    return may_go_on, called
+
+
+def test_a_run_that_starts_while_its_untrained_model_is_built_trains_that_model(
+    server, tiny, slow, losses, at
+):
+    (may_go_on, called), config, registry = slow, tiny(seed=106), server()
     run = registry.draft(config)
+    assert called.wait(20.0)
     registry.start(run)
     assert run.view.state == "queued"
     may_go_on.set()
     at(run, "finished")
+    assert losses_of(run) == losses(config)
+    shown = registry.draft(config)
+    assert shown.ready.wait(20.0)
+    assert shown.view.frame.evaluation is run.view.frames.of_step(0).evaluation  # measured once
     assert run.view.frames.steps == tuple(range(config.train.steps + 1))
+
+
+def test_a_run_that_starts_before_its_untrained_model_is_begun_builds_its_own(server, tiny, slow, built, at):
+    (may_go_on, called), registry = slow, server()
+    registry.draft(tiny(seed=109))  # the one worker builds this model
+    assert called.wait(20.0)
+    run = registry.draft(tiny(seed=110))
+    registry.start(run)
+    may_go_on.set()
+    at(run, "finished")
+    assert sorted(built) == [109, 110]
+
+
+def test_a_run_discarded_while_its_untrained_model_is_built_ends_without_a_thread(server, tiny, slow):
+    (may_go_on, called), registry, before = slow, server(), threads()
+    run = registry.draft(tiny(seed=111))
+    assert called.wait(20.0)
+    registry.discard(run.id)
+    may_go_on.set()
+    assert run.join(20.0)
+    assert threads() == before
+
+
+def test_a_run_joins_a_race_while_its_untrained_model_is_built(server, tiny, slow, built, at):
+    (may_go_on, called), registry = slow, server()
+    runs = [registry.draft(tiny(seed=112)) for _ in range(2)]
+    assert called.wait(20.0)
+    registry.start(runs[0])
+    registry.race(runs)
+    registry.start(runs[1])
+    may_go_on.set()
+    for run in runs:
+        at(run, "finished")
+        assert run.view.frames.steps == tuple(range(9))
+    assert len({run.thread for run in runs}) == 1
 
 
 def test_a_sentence_without_a_known_answer_is_read_over_what_the_untrained_model_wrote(server):

@@ -76,7 +76,8 @@ def test_a_broadcaster_that_is_dropped_while_a_page_opens_serves_it_and_the_next
     monkeypatch.setattr(WebSocket, "accept", accept_late)
     monkeypatch.setattr(news, "KEPT_SECONDS", 0.2)
     pages = [opened(run.id) for _ in range(2)]
-    until(lambda: all(page.next().now["viewers"] == 2 for page in pages))
+    for page in pages:
+        assert page.until(lambda one: one.now["viewers"] == 2)
     assert list(news._broadcasters) == [(run.id, ())]
     assert len(news._looking) == 1
     for page in pages:

@@ -87,6 +87,7 @@ class Run:
         self._weights = Weights() if saved is None else saved.weights
         self._published = Publisher(untrained(config, id_ or new_token()) if saved is None else saved.view)
         self._beginning, self._begun = threading.Lock(), False
+        self._awaits_model = False  # begun while the untrained model was being built: that starts the thread
         # What the thread and the file call does not refer to this object: without a cycle, a run that leaves
         # memory is freed at once, and not by a collection of a server's many objects, which is rare.
         published, questions, weights = self._published, self.questions, self._weights
@@ -119,17 +120,20 @@ class Run:
             self._begin()
 
     def _begin(self) -> None:
-        """Give the run to its thread, which builds its model, unless it has it already."""
+        """Give the run to its thread: with the untrained model, if that is built or being built."""
         with self._beginning:
-            if not self._begun:
-                self._begun = True
-                self.thread.take(self._runner)
+            if self._begun:
+                return
+            self._begun, model = True, self._model
+            self._awaits_model = model is not None
+        if model is None or model.cancel():
+            self.thread.take(self._runner)
 
     def _show_untrained(self, model: Future[Untrained]) -> None:
-        """Show the untrained model of the settings, unless the run has begun and records its own."""
+        """Show the untrained model of the settings, unless the run has ended or builds its own."""
         with self._beginning:
             self._model = None
-            if self._begun:
+            if model.cancelled() or (self._begun and not self._awaits_model):
                 return
             try:
                 self._runner.untrained = found = model.result()
@@ -148,6 +152,8 @@ class Run:
                     snapshots=self._weights.snapshots,
                 )
             self.ready.set()
+            if self._awaits_model:
+                self.thread.take(self._runner)
 
     def _ask(self, command: Callable[[], None]) -> Future[None]:
         """Have the run's thread carry out a command between two steps: see `Runner.ask`."""
@@ -239,7 +245,7 @@ class Run:
         """Train in this thread after the present step, in turn with its other runs; no loss changes."""
         with self._beginning:
             self.thread = thread
-            if self._begun:
+            if self._begun and self._model is None:  # a thread has it already
                 self._runner.move_to(thread.take)
 
     # Commands: what changes.

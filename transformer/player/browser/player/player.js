@@ -2,7 +2,7 @@
 
 import { nearest, upTo } from "../shared/chunks.js";
 import { Control, counted } from "./control.js";
-import { Drawing, failed } from "../shared/drawing.js";
+import { Drawing, failed, loadPlotly } from "../shared/drawing.js";
 import { drawOverview } from "../model/map.js";
 import { MapView } from "./maps.js";
 import { Model } from "../model/model.js";
@@ -12,6 +12,7 @@ import { StepBox } from "./stepbox.js";
 import { GOES_ON, Texts } from "./texts.js";
 
 const CALM = 500; // ms between two forward passes of a run that is followed, since each takes time from the training
+const LONGEST_REST = 300; // ms at most between two drawings of a run that trains
 const RESTED = 250; // ms without a change after which the selection is sent
 
 export class Player {
@@ -157,7 +158,9 @@ export class Player {
       this.settle();
       return this.draw(this.shown?.chunk.word !== this.at.word); // a newly chosen word is drawn at once
     }
-    if (this.now) this.texts.early(this.now);
+    if (!this.now) return;
+    this.texts.early(this.now);
+    if (this.whole) loadPlotly(this.plotly).catch(() => {}); // while the model is built; a chart reports a failure
   }
 
   // Adapt the selection to this run.
@@ -365,7 +368,7 @@ export class Player {
       if (this.stale && !this.playing && this.at.step === null) {
         await new Promise((done) => {
           this.wake = done;
-          setTimeout(done, took);
+          setTimeout(done, Math.min(took, LONGEST_REST)); // the first charts take seconds, once
         });
       }
     }
