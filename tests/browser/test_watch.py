@@ -49,7 +49,7 @@ def test_one_press_trains_to_the_goal_and_full_screen_shows_the_anti_diagonal_he
     expect(watch.page.locator(":focus")).to_have_attribute("aria-label", named)  # though other moments came
     moment = watch.page.locator(".st-key-moment")
     expect(moment).to_contain_text("reads the word backwards")
-    expect(moment).to_contain_text("Goal reached")
+    expect(watch.page.locator(".st-key-run_status p")).to_contain_text("goal reached")
     turned = watch.page.locator(".st-key-moments button[aria-label*='began to read backwards']").first
     last = int(watch.page.locator(".st-key-time_step .time-slider").get_attribute("data-newest"))
     watch.until(lambda: watch.stands_at(last), what="the last frame")

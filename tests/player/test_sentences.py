@@ -62,9 +62,17 @@ def link(head, name, site=SITE):
         ),
         (
             {"state": "paused", "seconds": 12.34, "every": 4},
-            "❚❚ <b>paused</b> · 12.3 s of computing · 1 step in 4 recorded",
+            "❚❚ <b>paused</b> · 12.3 s of computing · 1 step in 4 can be replayed",
         ),
         ({"state": "recorded", "seconds": 12.34}, "▷ <b>recorded</b>"),
+        (
+            {"state": "finished", "step": 225, "planned": 300, "seconds": 4.8},
+            "✔ <b>finished</b> · goal reached · 4.8 s of computing",
+        ),
+        (
+            {"state": "finished", "step": 300, "planned": 300, "seconds": 4.8},
+            "✔ <b>finished</b> · all steps done · 4.8 s of computing",
+        ),
     ],
 )
 def test_the_status_has_state_speed_and_time_left(view, changes, expected):
@@ -112,8 +120,10 @@ def test_the_headline_names_the_clearest_head_its_score_and_the_step_at_which_it
     )
     first = "It has done so since step 120."
     assert headline(turned, frame, "") == f"{said} {first}"
-    ended = replace(turned, state="finished", reason="Goal reached & more.")
-    assert headline(ended, frame, "").endswith(f"{first} Goal reached &amp; more.")
+    stopped = replace(turned, state="stopped", reason="Stopped & more.")
+    assert headline(stopped, frame, "").endswith(f"{first} Stopped &amp; more.")
+    ended = replace(turned, state="finished", reason="Goal reached at step 140.")  # the status line says it
+    assert headline(ended, frame, "").endswith(first)
     lost = mirror(untrained, 140, 0.2, 0.3, 0.0, clearest=(SITE, 1))
     assert headline(turned, lost, "").endswith("would be clear. It did so at step 120.")
     another = mirror(untrained, 140, 0.1, 0.3, 0.8, clearest=(SITE, 2))  # as clear since before the training

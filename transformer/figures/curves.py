@@ -203,7 +203,7 @@ def _spec(planned: int, highest_loss: float, run_id: str, called: tuple[str, str
             "y",
             colors.HELD_OUT,
             3,
-            legend=f"test (right {parts} given)",
+            legend="test (mistakes corrected)",
         )
         | marked,
         _curve(f"{parts} right (training)", "y2", colors.TRAIN, 1.5),

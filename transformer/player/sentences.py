@@ -11,7 +11,7 @@ from transformer.insight.names import AIMS, examples_of, full_head_name, head_na
 from transformer.insight.narrator import narrate, narrate_any
 from transformer.insight.scores import THRESHOLD
 from transformer.recording.frame import LEAST_CHANGE, Frame, RecordedWord
-from transformer.recording.view import FAILED, IDLE, RECORDED, TRAINING, RunView
+from transformer.recording.view import FAILED, FINISHED, IDLE, RECORDED, TRAINING, RunView
 from transformer.shared.axes import is_own
 from transformer.shared.evaluation import N_LIVE
 
@@ -32,6 +32,8 @@ STATE_SIGNS = {
 def status_line(view: RunView, place: tuple[int, int] | None = None) -> str:
     """State, place in line, speed, time left. The step is beside it, in large type."""
     parts = [f"{STATE_SIGNS[view.state]} <b>{view.state}</b>"]
+    if view.state == FINISHED and view.own is None:
+        parts.append("all steps done" if view.step >= view.planned else "goal reached")
     if place is not None:
         parts.append(f"waiting: place {place[0]:,} of {place[1]:,}")
     if view.state == TRAINING:
@@ -43,7 +45,7 @@ def status_line(view: RunView, place: tuple[int, int] | None = None) -> str:
     elif view.seconds and view.state != RECORDED:  # those of a recording are of another machine
         parts.append(f"{view.seconds:.1f} s of computing")
     if view.every > 1:
-        parts.append(f"1 step in {view.every:,} recorded")
+        parts.append(f"1 step in {view.every:,} can be replayed")
     return " · ".join(parts)
 
 
@@ -89,7 +91,8 @@ def headline(view: RunView, frame: Frame, look_for: str) -> str:
         now = f"{_clearest(frame)}{_since(view, frame)}{f' {switched}' if switched else ''}"
     if view.state == RECORDED:
         return f"<b>A recording.</b> Press <b>Start</b> to train this model now. {now}"
-    return f"{now} {html.escape(view.reason)}" if view.reason else now
+    # Of a finished run, the status line and the numbers say the reason.
+    return f"{now} {html.escape(view.reason)}" if view.reason and view.state != FINISHED else now
 
 
 def link_to_head(site: str, head: int, name: str) -> str:

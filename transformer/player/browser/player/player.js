@@ -43,6 +43,10 @@ export class Player {
     document.addEventListener("click", ({ target }) => {
       const link = target.closest?.("button[data-head]");
       if (link) this.showNamed(link);
+      if (this.playing && target.closest?.(".st-key-run_start button")) {
+        this.playing = false; // the page is about to show the run
+        this.draw();
+      }
     }, this.listens);
     // Fullscreen changes type sizes and wording.
     document.addEventListener("fullscreenchange", () => this.draw(true), this.listens);
