@@ -97,7 +97,7 @@ def answers(page: Page, times: int, press: Callable[[int], float]) -> list[float
 
 def choices(page: Page, name: str) -> dict[str, list[float]]:
     """Return the milliseconds from each click on a kind or a word until a map shows it."""
-    kinds = {"decoder": "letters written so far", "cross": "letters of the word"}
+    kinds = {"decoder": "letters of the answer", "cross": "letters of the word"}
     words = page.eval_on_selector_all(".st-key-word button", "all => all.map((one) => one.dataset.value)")
 
     def kind(number: int) -> float:

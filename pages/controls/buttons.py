@@ -82,7 +82,7 @@ def controls(
             to = f" to {view.step + more:,}" if isinstance(more, int) else ""
             st.button(f"Continue{to}", key="run_continue", on_click=send_command, args=("continue", *runs))
         if not own:
-            st.caption("You watch this run.", width="content")
+            st.caption("Somebody else’s run.", width="content")
     with st.sidebar, st.container(key="expected"):
         if too_long:
             st.warning(how_long, icon=":material/hourglass:")

@@ -34,7 +34,7 @@ def test_a_viewer_with_the_link_sees_the_run_live_and_has_no_button_to_control_i
     guest.until(lambda: guest.number("live_map", "step") > before)
     assert [enabled(guest, key) for key in ("run_pause", "run_step", "run_stop")] == [False] * 3
     expect(guest.page.locator(".st-key-run_start button")).to_contain_text("Start your own")
-    expect(guest.page.locator(".st-key-controls")).to_contain_text("You watch this run.")
+    expect(guest.page.locator(".st-key-controls")).to_contain_text("Somebody else’s run.")
     assert guest.page.locator(".st-key-own_word input").count() == 0
     assert [enabled(watch, key) for key in ("run_pause", "run_step", "run_stop")] == [True] * 3
 

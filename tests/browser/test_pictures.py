@@ -45,7 +45,7 @@ def test_another_kind_of_attention_and_another_theme_are_drawn_into_the_existing
     watch.open()
     watch.plot("live_map", "gd.querySelector('canvas').kept = gd.kept = true")
     watch.choose("kind", "decoder")
-    watch.until(lambda: "letters written so far" in watch.plot("live_map", "gd.picture.columnTitle"))
+    watch.until(lambda: "letters of the answer" in watch.plot("live_map", "gd.picture.columnTitle"))
     assert "decoder" in watch.plot("live_map", "gd.picture.fileName")
     ink = "getComputedStyle(gd.querySelector('.row')).color"
     light = watch.plot("live_map", ink)

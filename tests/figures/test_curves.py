@@ -72,7 +72,7 @@ def test_losses_are_in_one_panel_and_shares_in_the_other():
     assert layout.yaxis2.domain[1] < layout.yaxis.domain[0]
     loss, shares = (note.text for note in layout.annotations)
     assert loss == "loss: how wrong it is"
-    for name, trace in (("letters", "letters right (training)"), ("whole words", "test words right")):
+    for name, trace in (("training letters", "letters right (training)"), ("test words", "test words right")):
         assert f"<span style='color:{lines(made)[trace].line.color}'><b>{name}</b>" in shares
     assert layout.xaxis.title.text == "step"
 
@@ -84,7 +84,7 @@ def test_every_number_of_the_run_has_a_line_that_differs_by_more_than_colour():
     for name, values, color, look in (
         ("training", run.loss, colors.TRAIN, solid),
         ("letters right (training)", run.token_accuracy, colors.TRAIN, solid),
-        ("test (mistakes corrected)", run.held_out_loss, colors.HELD_OUT, marked),
+        ("test (given right answer)", run.held_out_loss, colors.HELD_OUT, marked),
         ("test words right", run.exact, colors.HELD_OUT, marked),
         ("test (on its own)", run.free_loss, colors.FREE, dashed),
     ):
@@ -93,7 +93,7 @@ def test_every_number_of_the_run_has_a_line_that_differs_by_more_than_colour():
         assert list(trace.x) == run.steps[measured].tolist()
         assert list(trace.y) == values[measured].tolist()
         assert (trace.line.color, (trace.mode, trace.line.dash)) == (color, look)
-        assert trace.showlegend == (name in ("training", "test (mistakes corrected)", "test (on its own)"))
+        assert trace.showlegend == (name in ("training", "test (given right answer)", "test (on its own)"))
     assert all("previous" in name and not trace.showlegend for name, trace in found.items())
     assert len({colors.TRAIN, colors.HELD_OUT, colors.FREE, colors.GHOST}) == 4
 

@@ -35,7 +35,7 @@ SEQUENCE = of("seq", "seq", writes=True, causal=True)
             WRITTEN,
             TGT,
             "just written → to write",
-            "letters written so far",
+            "letters of the answer",
         ),
         (CROSS, SRC, TGT, EXPECTED, WRITTEN, SRC, "just written → to write", "letters of the word"),
         (

@@ -34,7 +34,7 @@ def picture(scores=SCORES, steps=STEPS, loss_steps=LOSS_STEPS, loss=LOSS, **more
 
 def named(made):
     """Return name, colour and height of the heads that are named, highest first."""
-    notes = [note for note in drawn(made).layout.annotations[:3] if note.text]
+    notes = [note for note in drawn(made).layout.annotations if note.text and note.font.color in colors.NAMED]
     return [(note.text.replace("<br>", " · "), note.font.color, note.y) for note in notes]
 
 
@@ -58,7 +58,7 @@ def test_numbers_that_are_no_shares_have_an_axis_of_their_own_and_both_ends_are_
     changes |= {"d": np.array([0.0, 0.0, 0.01]), "e": np.array([NAN, NAN, NAN])}
     made = picture(changes, shares=False)
     figure = drawn(made)
-    assert [name for name, *_ in named(made)] == ["a", "c", "b"]  # farthest from 0, highest first
+    assert [name for name, *_ in named(made)] == ["a", "c", "d", "b"]  # farthest from 0, highest first
     low, high = figure.layout.yaxis.range
     assert -1 < low < -0.9
     assert 0.4 < high < 0.5
@@ -71,9 +71,9 @@ def test_numbers_that_are_no_shares_have_an_axis_of_their_own_and_both_ends_are_
 def test_the_heads_that_end_highest_stand_out_and_are_named_in_their_colour():
     made = picture()
     figure = drawn(made)
-    best = ["decoder 1 · head 2", "decoder 2 · head 2", "decoder 3 · head 1"]
+    best = ["decoder 1 · head 2", "decoder 2 · head 2", "decoder 3 · head 1", "decoder 1 · head 1"]
     assert [name for name, *_ in named(made)] == best
-    for name, color, trace in zip(best, colors.NAMED, figure.data[5:8], strict=True):
+    for name, color, trace in zip(best, colors.NAMED, figure.data[5:9], strict=True):
         assert list(trace.y) == SCORES[name].tolist()
         assert trace.line.color == color
         assert trace.line.width > 2 * figure.data[0].line.width
@@ -90,7 +90,7 @@ def test_names_are_at_the_ends_of_their_lines_and_never_overlap():
     apart = named(picture())
     assert apart[0][2] == pytest.approx(0.9)
     assert apart[1][2] < 0.9 - 0.2  # each name is two lines of text
-    for ends in ([0.99, 0.98, 0.97], [0.0, 0.0, 0.0], [0.5, 0.5, 0.02]):
+    for ends in ([0.99, 0.98, 0.97, 0.96], [0.0, 0.0, 0.0], [0.5, 0.5, 0.5, 0.02]):
         scores = {f"decoder 1 · head {i}": np.full(3, end) for i, end in enumerate(ends)}
         heights = [y for *_, y in named(picture(scores))]
         assert max(heights) <= 1.04

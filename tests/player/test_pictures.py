@@ -18,7 +18,7 @@ def test_the_curves_are_the_numbers_of_the_run_up_to_its_end(recorded):
     figure = picture.figure()
     for name, column in (
         ("training", "loss"),
-        ("test (mistakes corrected)", "held_out_loss"),
+        ("test (given right answer)", "held_out_loss"),
         ("test (on its own)", "free_loss"),
     ):
         (trace,) = [trace for trace in figure["data"] if trace["name"] == name]

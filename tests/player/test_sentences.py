@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from transformer.config import RunConfig
 from transformer.insight.moments import Moment
 from transformer.player.sentences import (
     change_text,
@@ -27,6 +28,7 @@ from transformer.shared.evaluation import N_LIVE
 from transformer.shared.interventions import Interventions
 
 SITE = "decoder.1.cross"
+WITH_GOAL = RunConfig().with_changes(goal=0.99)
 
 
 @pytest.fixture
@@ -66,8 +68,8 @@ def link(head, name, site=SITE):
         ),
         ({"state": "recorded", "seconds": 12.34}, "▷ <b>recorded</b>"),
         (
-            {"state": "finished", "step": 225, "planned": 300, "seconds": 4.8},
-            "✔ <b>finished</b> · goal reached · 4.8 s of computing",
+            {"state": "finished", "step": 225, "planned": 300, "seconds": 4.8, "config": WITH_GOAL},
+            "✔ <b>finished</b> · goal reached (99% right) · 4.8 s of computing",
         ),
         (
             {"state": "finished", "step": 300, "planned": 300, "seconds": 4.8},
@@ -93,11 +95,11 @@ def test_the_status_of_a_waiting_run_shows_its_place_in_line(view):
     ("seconds", "said"),
     [
         (0.2, "1 s"),
-        (9.4, "9 s"),
-        (12, "10 s"),
+        (9.4, "10 s"),
+        (12, "15 s"),
         (88, "90 s"),
         (100, "2 min"),
-        (5300, "88 min"),
+        (5300, "89 min"),
         (9000, "2.5 h"),
     ],
 )

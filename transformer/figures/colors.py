@@ -78,7 +78,7 @@ ATTENTION_LINE = "#3d8fd1"
 """A line from a token to what it looks at, as opaque as its weight."""
 HIGHLIGHT = "#ee7d1e"
 """The lines of the highlighted token, which differ from the others in width as well."""
-NAMED = ("#e0701a", "#0f9bd1", "#c65fa8")
+NAMED = ("#e0701a", "#0f9bd1", "#c65fa8", "#6f8f1f")
 """The heads with the highest scores; distinct for colour-blind viewers, and from the grey of all others."""
 SHARES = "Cividis"
 """The scale of shares that are right, from 0 to 1: as uniform and as safe for colour-blind viewers as the

@@ -199,11 +199,11 @@ def _spec(planned: int, highest_loss: float, run_id: str, called: tuple[str, str
         _curve("training", "y", colors.TRAIN, 1.5, legend="training"),
         _curve(f"test {examples} right", "y2", colors.HELD_OUT, 3) | marked,
         _curve(
-            f"test {examples}, given the right {parts} so far",
+            f"test {examples}, given the right answer so far",
             "y",
             colors.HELD_OUT,
             3,
-            legend="test (mistakes corrected)",
+            legend="test (given right answer)",
         )
         | marked,
         _curve(f"{parts} right (training)", "y2", colors.TRAIN, 1.5),
@@ -218,8 +218,8 @@ def _spec(planned: int, highest_loss: float, run_id: str, called: tuple[str, str
     ]
     # The legend of the lower panel, which tells two shares apart: of single parts, and of whole examples.
     shares = (
-        f"<span style='color:{colors.TRAIN}'><b>{parts}</b></span>, "
-        f"<span style='color:{colors.HELD_OUT}'><b>whole {examples}</b></span> right"
+        f"<span style='color:{colors.TRAIN}'><b>training {parts}</b></span>, "
+        f"<span style='color:{colors.HELD_OUT}'><b>test {examples}</b></span> right"
     )
     layout: Part = {
         "margin": {"l": 40, "r": 6, "t": 24, "b": 34},

@@ -50,7 +50,7 @@ def map_axes(
     question = "word" if noun == "letter" else "question"
     column_titles = {
         "src": f"{noun}s of the {question}",
-        "tgt": f"{noun}s written so far",
+        "tgt": f"{noun}s of the answer",
         "seq": f"{question}, then answer so far",
     }
     rows = src_tokens if axes.query == "src" else tgt_tokens

@@ -46,7 +46,7 @@ READING = {
     "cross": "Each row is a {token} being written (“just written → to write”), each column a {token} of the "
     "{question}.",
     "encoder": "Each row is a {token} of the {question} at work, each column a {token} that it looks at.",
-    "decoder": "Each row is a {token} being written, each column a {token} written so far.",
+    "decoder": "Each row is a {token} being written, each column a {token} of the answer.",
     "sequence": "Rows and columns are the {question}, [SEP] and what is written so far; from [SEP] on each "
     "row writes (“just written → to write”).",
     "encoder that writes": "Each row is a {token} of the {question} and what it becomes, each column a "

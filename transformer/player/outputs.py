@@ -96,7 +96,7 @@ def by_length(frame: Frame) -> str:
     if known.everyday is not None:
         right, asked = known.everyday
         said.append(
-            f"<span><small>everyday English words right:</small> <b>{right:,}</b> of {asked:,}</span>"
+            f"<span><small>English words, also new:</small> <b>{right:,}</b> of {asked:,} right</span>"
         )
     if known.bleu is not None and known.chrf is not None:
         said.append(f"<span><small>BLEU</small> {known.bleu:.1f} <small>chrF</small> {known.chrf:.1f}</span>")

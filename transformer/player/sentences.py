@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 import re
 from typing import Any
 
@@ -33,7 +34,9 @@ def status_line(view: RunView, place: tuple[int, int] | None = None) -> str:
     """State, place in line, speed, time left. The step is beside it, in large type."""
     parts = [f"{STATE_SIGNS[view.state]} <b>{view.state}</b>"]
     if view.state == FINISHED and view.own is None:
-        parts.append("all steps done" if view.step >= view.planned else "goal reached")
+        goal = view.config.train.goal
+        early = view.step < view.planned and goal is not None
+        parts.append(f"goal reached ({goal:.0%} right)" if early else "all steps done")
     if place is not None:
         parts.append(f"waiting: place {place[0]:,} of {place[1]:,}")
     if view.state == TRAINING:
@@ -63,13 +66,13 @@ def failure(view: RunView) -> str:
 
 
 def rounded(seconds: float) -> str:
-    """A duration in the unit that fits it."""
-    if seconds < 10:
-        return f"{max(round(seconds), 1)} s"
-    if seconds < 90:
-        return f"{5 * round(seconds / 5)} s"
-    if seconds < 5400:
-        return f"{round(seconds / 60)} min"
+    """A duration in the unit that fits it, rounded up."""
+    if seconds <= 10:
+        return f"{max(math.ceil(seconds), 1)} s"
+    if seconds <= 90:
+        return f"{5 * math.ceil(seconds / 5)} s"
+    if seconds <= 5400:
+        return f"{math.ceil(seconds / 60)} min"
     return f"{seconds / 3600:.1f} h"
 
 
@@ -135,11 +138,11 @@ def _goes_by(frame: Frame) -> str:
     place, token = float(scores["place"][head]), float(scores["token"][head])
     noun = "letter" if frame.aim == "mirror" else "token"
     if place >= MAINLY and token < MAINLY:
-        return f" It goes by place ({place:.0%}), whatever the {noun}."
+        return f" It goes by place, whatever the {noun}."
     if token >= MAINLY and place < MAINLY:
-        return f" It goes by the {noun}s ({token:.0%}), wherever they stand."
+        return f" It goes by the {noun}s, wherever they stand."
     if max(place, token) < HARDLY:
-        return f" It goes neither by place ({place:.0%}) nor by {noun}s ({token:.0%})."
+        return f" It goes neither by place nor by {noun}s alone."
     return ""
 
 

@@ -66,7 +66,7 @@ def test_a_replay_can_be_viewed_but_not_trained(visit, make_run, tiny):
     assert run.wait(60)
     visitor = bring(visit(), REGISTRY.file_of(run))
     assert visitor.progress == "finished at 8 of 8"
-    assert visitor.says("You watch this run.")
+    assert visitor.says("Somebody else’s run.")
     assert "run_continue" not in visitor.keys
     assert not visitor.enabled("run_pause")
     visitor.go_to_step(0)

@@ -20,7 +20,7 @@ def machine(monkeypatch, step_seconds, gpu=False):
 @pytest.mark.parametrize(
     ("changes", "step_seconds", "said"),
     [
-        ({}, 0.025, "about 7 s on this machine"),  # 225 steps, times BESIDE
+        ({}, 0.025, "about 8 s on this machine"),  # 225 steps, times BESIDE
         ({"seed": 3}, 0.05, "about 15 s on this machine"),
         ({"goal": None}, 0.025, "about 10 s for 300 steps on this machine"),
         ({"goal": None, "steps": 600}, 0.025, "about 20 s for 600 steps on this machine"),
@@ -40,9 +40,9 @@ def test_the_expected_time_is_that_of_the_steps_on_this_machine(monkeypatch, cha
 @pytest.mark.parametrize(
     ("pace", "said"),
     [
-        (20, "about 10 s at this pace"),  # 225 steps
+        (20, "about 15 s at this pace"),  # 225 steps
         (1, "about 4 min at this pace"),  # no warning: the pace can be raised during training
-        (100, "about 7 s on this machine"),
+        (100, "about 8 s on this machine"),
     ],
 )
 def test_a_pace_slower_than_the_machine_determines_the_expected_time(monkeypatch, pace, said):

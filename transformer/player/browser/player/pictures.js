@@ -62,7 +62,7 @@ function mapPicture({ index, maps, segment, step, kind, site, head, hidden }, { 
   const look = maps.look.kinds[kind], { colors } = index;
   const name = index.heads[site][head], role = segment.roles[site][head];
   const mean = maps.look.mean && maps.look.heading;
-  const callout = calloutOf(maps.weights(site, head), look, { before, hidden });
+  const callout = calloutOf(maps.weights(site, head), look, { before, hidden, wrong: maps.wrong });
   const frames = outline ? look.gold.map(([row, column]) => [row, column, 1, 1, colors.outline, 2]) : [];
   if (callout.cell && !run) frames.push(...colors.callout.map((color, i) => [...callout.cell, 1, 1, color, 4 - 2 * i]));
   const table = tableOf(maps, site, head, look, { hidden, frames });
@@ -71,7 +71,7 @@ function mapPicture({ index, maps, segment, step, kind, site, head, hidden }, { 
     name: run ?? name, about: run ? [name, mean, when, role].filter(Boolean).join(" · ") : `<span class="role">${role} · </span>${[mean, callout.text].filter(Boolean).join(" · ")}`,
     details: [maps.look.heading, `step ${counted(step)}`, ...(index.own ? [] : [`seed ${index.seed}`]), FED[maps.look.fed] ?? maps.look.fed],
     rows: look.rows, columns: look.columns, rowTitle: look.rowTitle, columnTitle: look.columnTitle, callout: callout.cell,
-    foot: run ? "" : worthOf(segment.worth, site, head, step) + FOOT + (index.own ? "" : ENDS) + (look.writes && !maps.look.mean ? ` Beside a row: what it would write after the right ${index.token}s.` : ""),
+    foot: run ? "" : worthOf(segment.worth, site, head, step) + FOOT + (index.own ? "" : ENDS) + (look.writes && !maps.look.mean ? ` ✗: what it would write instead.` : ""),
     marks: look.writes || hidden !== undefined ? look.rows.map((_, i) => (i === hidden ? "<b>?</b>" : i in maps.wrong ? `<b>✗</b> ${short(maps.wrong[i], index.token)}` : "")) : undefined,
     says: (_, row, column) => saysOf(look, colors, table, row, column),
     step,
@@ -106,12 +106,12 @@ const special = (token) => token.length > 1 && token.startsWith("[");
 const PLACE = /^(letter|output) \d+$/; // of a mean map
 const quoted = (token) => (special(token) || PLACE.test(token) ? token : `“${token}”`);
 // Names of what a map is computed from, with the field's term.
-const FED = { "teacher-forced": "given the right letters so far (teacher-forced)", "free-running": "over its own output (free-running)" };
+const FED = { "teacher-forced": "given the right answer so far (teacher-forced)", "free-running": "over its own output (free-running)" };
 
 // The strongest cell of a map in words: {text, cell}; no cell if attention is even. Rows of letters that may look at more
 // than one go first. before: the cell of the last callout, perhaps of a longer word, which stays while it is nearly the
 // strongest; hidden: a row that is to be guessed, and not told.
-function calloutOf(weights, { rows, to, columns }, { before, hidden }) {
+function calloutOf(weights, { rows, to, columns }, { before, hidden, wrong }) {
   const told = (i) => i < weights.length && i !== hidden;
   const many = (i) => told(i) && weights[i].filter((weight) => weight !== null).length > 1;
   const letter = (i) => many(i) && !special(to.length ? to[i] || "[]" : rows[i]);
@@ -123,7 +123,8 @@ function calloutOf(weights, { rows, to, columns }, { before, hidden }) {
   }
   if (share(cell) < EVERYWHERE) return { text: `It looks in many places: ${percent(share(cell))} at most.` };
   const [row, column] = before && letter(before[0]) && share(before) > STAYS * share(cell) ? before : cell;
-  const who = to[row] ? `To write ${quoted(to[row])}, it looks` : `For ${quoted(rows[row])}, it looks`;
+  const due = row in wrong ? `Where ${quoted(to[row])} is due` : `To write ${quoted(to[row])}`;
+  const who = to[row] ? `${due}, it looks` : `For ${quoted(rows[row])}, it looks`;
   return { text: `${who} at ${quoted(columns[column])}: ${percent(weights[row][column])}.`, cell: [row, column] };
 }
 

@@ -6,7 +6,7 @@ import { counted } from "./control.js";
 export const GOES_ON = ["idle", "queued", "training", "paused"]; // states in which more steps may come
 const PASSES = {
   "teacher-forced": (token) => `✗ marks a row that would write the wrong ${token}, and which. For the maps, the model is given `
-    + `the right ${token}s so far (teacher-forced); the outputs are what it writes on its own (free-running).`,
+    + `the right answer so far (teacher-forced); the outputs are what it writes on its own (free-running).`,
   "free-running": () => "Nobody here knows the right answer: the maps run over what the model wrote on its own (free-running).",
   "its inputs": () => "Maps are of the inputs that were given to Watch, in eval mode.",
   mean: () => "Each cell is the mean over these words, by the places of their letters.",
@@ -53,7 +53,7 @@ export class Texts {
   // Write the header of the player. over: a sentence that replaces the usual one; head: the large head.
   header({ index, now, segment, step, live, over, greets, head }) {
     const measured = segment.measured === step ? "" : `scores measured at step ${counted(segment.measured)}`;
-    const marks = index.moments.length ? "<span class='marks'><i class='tick'></i> an event: point at it on the timeline</span>" : "";
+    const marks = index.moments.length ? "<span class='marks'><i class='tick'></i> a milestone</span>" : "";
     this.status([now?.status, measured, marks].filter(Boolean).join(" · "));
     // The index may be behind the run: while it trains, the sentence is of the same scores as the titles of the maps.
     const current = () => greets ?? (now.waits || (now.state === "training" ? segment.said : now.headline));
@@ -86,7 +86,8 @@ export class Texts {
     const words = Object.keys(segment.outputs).sort((a, b) => (b === at.word) - (a === at.word));
     const rows = words.map((word) => `<tbody class="${word === at.word ? "chosen" : ""}">${index.texts[segment.outputs[word]]}</tbody>`);
     const when = segment.written === step ? "" : ` at ${counted(segment.written)}`;
-    this.set(".st-key-live_outputs", `<small>What the model writes on its own${when} (dotted: wrong, ·: missing):</small><table class="hl-outputs">`
+    const signs = rows.some((row) => row.includes("·")) ? "dotted: wrong, ·: missing" : "dotted: wrong";
+    this.set(".st-key-live_outputs", `<small>What the model writes on its own${when} (${signs}):</small><table class="hl-outputs">`
       + `${rows.join("")}</table>${index.texts[segment.lengths]}`);
     this.find(".st-key-live_outputs table").dataset.step = step;
     this.set(".st-key-samples", index.texts[segment.samples]);
