@@ -97,7 +97,8 @@ def measure_tab(run: AnyRun, word: str) -> Draw:
             st.dataframe(
                 pd.DataFrame(rows),
                 hide_index=True,
-                column_config={
+                column_config={"head": st.column_config.TextColumn(pinned=True)}
+                | {
                     name: st.column_config.ProgressColumn(
                         SCORES[name], min_value=0.0, max_value=1.0, format="percent"
                     )

@@ -71,7 +71,7 @@ def parts(_run: AnyRun, view: RunView, step: int, asked: Mapping[str, str]) -> b
         raise InputError(f"The weights of step {step:,} are not kept; choose another step.")
     passed = trace(arranged(view.config, asked), snapshot, asked.get("word", ""))
     if site not in passed.attentions:
-        raise InputError(f"This model has no attention {site!r}; choose a cell of the picture.")
+        raise InputError("This model does not have the chosen cell; choose a cell of its picture.")
     return packed_parts(passed, [site])
 
 

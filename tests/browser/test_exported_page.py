@@ -566,6 +566,10 @@ def test_many_runs_show_their_own_step_by_step_and_by_the_turn_of_each(view, off
     offline.until(
         lambda: {offline.plot(f"seeds_{i}", "gd.dataset.step") for i in range(3)} == {"2"}, what="2"
     )
+    learned = offline.page.locator(".st-key-words_right")
+    expect(learned).to_have_text("0 of 3 have turned")  # at the step that is shown
+    offline.step_by("ArrowRight")
+    expect(learned).to_have_text("1 of 3 have turned")
 
 
 PIXELS = """() => {

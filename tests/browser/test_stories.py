@@ -273,6 +273,7 @@ def test_viewers_can_follow_leave_and_rejoin_a_story_and_the_notes_show_its_beat
     assert viewer.beat == 0
     told.page.keyboard.press("Space")
     notes.until(lambda: notes.beat == 2, 5)
+    expect(notes.page.locator(".notes")).to_contain_text("Next: …: … reads the letter")  # no run's numbers
     assert (viewer.beat, told.beat) == (0, 2)
     viewer.page.locator(".st-key-story_follow button").click()
     viewer.until(lambda: viewer.beat == 2)

@@ -125,7 +125,7 @@ def test_a_change_has_the_loss_of_its_step_and_the_weights_after_it(ask, run):
         ),
         ("change/30", {"word": "cat"}, "The weights of step 31 are not kept"),
         ("parts/99", {"word": "cat", "site": "encoder.0"}, "The weights of step 99 are not kept"),
-        ("parts/7", {"word": "cat", "site": "<b>"}, "This model has no attention '<b>'; choose a cell"),
+        ("parts/7", {"word": "cat", "site": "<b>"}, "This model does not have the chosen cell; choose"),
     ],
 )
 def test_an_invalid_request_is_refused_with_a_message(ask, what, asked, sentence):

@@ -32,7 +32,7 @@ def explained(trace: ForwardTrace, box: str, table: str, head: int, row: int, co
     found = next((one for one in boxes(trace) if one.name == box), None)
     place = None if found is None else next((one for one in found.tables if one.key == table), None)
     if found is None or place is None:
-        raise InputError(f"This model has no {table!r} in {box!r}; choose a cell of the picture.")
+        raise InputError("This model does not have the chosen cell; choose a cell of its picture.")
     n_heads = len(place.values) if place.values.ndim == 3 else 1
     *_, rows, columns = place.values.shape
     cell = Cell(

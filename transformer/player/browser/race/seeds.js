@@ -35,7 +35,8 @@ export class Seeds extends Race {
   }
 
   learned() {
-    const turned = this.source.sides.filter(({ source }) => source.index.turned.length).length;
+    const { steps } = this.source.at(this.step());
+    const turned = this.source.sides.filter(({ source }, i) => source.index.turned[0] <= steps[i]).length;
     return `<b>${turned}</b> of ${this.source.names.length} have turned`;
   }
 

@@ -24,6 +24,7 @@ const TARGETS = {
   "step control": ".time-slider", start: ".st-key-run_start button", "words right": ".st-key-words_right",
   kind: ".st-key-kind", word: ".st-key-word", curves: ".st-key-live_curves", model: ".st-key-model_picture",
 };
+const blanked = (says) => says.replace(/\{[\w ]+\}/g, "…"); // without the numbers of a run
 const percent = (share) => `${Math.round(100 * share)}%`;
 const clock = (ms) => `${Math.floor(ms / 60000)}:${String(Math.floor(ms / 1000) % 60).padStart(2, "0")}`;
 
@@ -436,7 +437,7 @@ export class Story {
     const talks = data.kind === "talk", { asks } = this;
     const there = data.notes || this.there(), done = talks || this.done();
     const stands = this.player && beat.roles.some((name) => this.source(name) === data.runs[name].recording);
-    const said = data.notes ? escaped(beat.says) : withLinks([this.sentence(), this.judged()].filter(Boolean).join(" "), this.largeHead);
+    const said = data.notes ? escaped(blanked(beat.says)) : withLinks([this.sentence(), this.judged()].filter(Boolean).join(" "), this.largeHead);
     const lacks = !there && this.replaceableRuns.length > 0;
     const waits = there ? "" : talks && lacks ? "Waiting for the run; Space plays the recording." : "Waiting for the run.";
     const begins = talks && !data.notes && !this.filled ? "Space fills the screen and goes on; Escape ends." : "";
@@ -459,7 +460,7 @@ export class Story {
   writeNotes() {
     const next = this.data.beats[this.at + 1];
     this.notes ??= element("div", { className: "notes" });
-    this.notes.replaceChildren(element("p", { textContent: this.beat.notes }), element("p", { className: "after", textContent: next ? `Next: ${next.says}` : "This is the last slide." }));
+    this.notes.replaceChildren(element("p", { textContent: this.beat.notes }), element("p", { className: "after", textContent: next ? `Next: ${blanked(next.says)}` : "This is the last slide." }));
     this.panel.append(this.notes);
   }
 
