@@ -86,7 +86,7 @@ export class Texts {
     const words = Object.keys(segment.outputs).sort((a, b) => (b === at.word) - (a === at.word));
     const rows = words.map((word) => `<tbody class="${word === at.word ? "chosen" : ""}">${index.texts[segment.outputs[word]]}</tbody>`);
     const when = segment.written === step ? "" : ` at ${counted(segment.written)}`;
-    const signs = rows.some((row) => row.includes("·")) ? "dotted: wrong, ·: missing" : "dotted: wrong";
+    const signs = ["dotted: wrong", ...["·: missing", "…: it did not end"].filter(([sign]) => rows.some((row) => row.includes(sign)))].join(", ");
     this.set(".st-key-live_outputs", `<small>What the model writes on its own${when} (${signs}):</small><table class="hl-outputs">`
       + `${rows.join("")}</table>${index.texts[segment.lengths]}`);
     this.find(".st-key-live_outputs table").dataset.step = step;
