@@ -194,8 +194,10 @@ export class MapView {
     const written = JSON.stringify(marks);
     if (written === this.marked) return;
     this.marked = written;
-    this.marks.style.fontSize = `${Math.max(least || TYPE[0], type - 2)}px`;
-    this.marks.innerHTML = marks.map((text, i) => text && `<span class="mark" style="left:${left + across * wide + 4}px;top:${top + down * (i + 0.5)}px">${text}</span>`).join("");
+    const usual = Math.max(least || TYPE[0], type - 2), tight = down < usual; // then only the signs have room
+    this.marks.style.fontSize = `${tight ? Math.max(6, down) : usual}px`;
+    const shown = tight ? marks.map((text) => text.replace(/<\/b>.*/, "</b>")) : marks;
+    this.marks.innerHTML = shown.map((text, i) => text && `<span class="mark" style="left:${left + across * wide + 4}px;top:${top + down * (i + 0.5)}px">${text}</span>`).join("");
   }
 
   // ---- The pointer ----
