@@ -123,9 +123,9 @@ function calloutOf(weights, { rows, to, columns }, { before, hidden, wrong }) {
   }
   if (share(cell) < EVERYWHERE) return { text: `It looks in many places: ${percent(share(cell))} at most.` };
   const [row, column] = before && letter(before[0]) && share(before) > STAYS * share(cell) ? before : cell;
-  const due = row in wrong ? `Where ${quoted(to[row])} is due` : `To write ${quoted(to[row])}`;
-  const who = to[row] ? `${due}, it looks` : `For ${quoted(rows[row])}, it looks`;
-  return { text: `${who} at ${quoted(columns[column])}: ${percent(weights[row][column])}.`, cell: [row, column] };
+  const what = quoted(to[row] || rows[row]);
+  const who = !to[row] ? `For ${what}` : row in wrong ? `Where ${what} is due` : `To write ${what}`;
+  return { text: `${who}, it looks at ${quoted(columns[column])}: ${percent(weights[row][column])}.`, cell: [row, column] };
 }
 
 // The (layer, head) that an arrow key leads to among all heads; null for any other key.
