@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 
 from pages.controls.words import askable
-from transformer.insight.names import examples_of, parts_of
+from transformer.insight.names import examples_of
 from transformer.recording.frame import Frame
 from transformer.recording.view import RunView
 from transformer.runs.any_run import AnyRun
@@ -15,7 +15,7 @@ from transformer.shared.interventions import PAD
 def two_losses(frame: Frame | None, task: str) -> str:
     """The loss of test examples, teacher-forced and free-running."""
     losses = {
-        f"given the right {parts_of(task)} so far": frame.evaluation.loss if frame else None,
+        "given the right answer so far": frame.evaluation.loss if frame else None,
         "on its own": frame.evaluation.free_loss if frame else None,
     }
     shown = (

@@ -69,11 +69,11 @@ def link(head, name, site=SITE):
         ({"state": "recorded", "seconds": 12.34}, "▷ <b>recorded</b>"),
         (
             {"state": "finished", "step": 225, "planned": 300, "seconds": 4.8, "config": WITH_GOAL},
-            "✔ <b>finished</b><span class='how'> · goal reached (99% right)</span> · 4.8 s of computing",
+            "✔ <b>finished</b><span class='detail'> · goal reached (99% right)</span> · 4.8 s of computing",
         ),
         (
             {"state": "finished", "step": 300, "planned": 300, "seconds": 4.8},
-            "✔ <b>finished</b><span class='how'> · all steps done</span> · 4.8 s of computing",
+            "✔ <b>finished</b><span class='detail'> · all steps done</span> · 4.8 s of computing",
         ),
     ],
 )

@@ -172,6 +172,21 @@ def test_a_run_whose_newest_change_is_not_written_yet_is_removed_with_it(registr
     assert registry.get(run.id).view.name == "renamed"
 
 
+def test_a_run_whose_newest_change_cannot_be_written_keeps_its_file(registry, finished, monkeypatch):
+    run, token = finished
+
+    def fails(*_):
+        time.sleep(0.3)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(archive.Mirror, "write", fails)
+    run.rename("renamed").result(30)
+    with pytest.raises(InputError, match="not on disk; they could not be restored"):
+        registry.remove(run.id, token)
+    assert registry.library.path_of(run.id).exists()
+    assert registry.get(run.id).view.state == "finished"
+
+
 def test_a_run_that_is_not_on_disk_is_not_removed(tiny, until):
     registry, token = Registry(Limits(), Library(None)), new_token()
     run = registry.draft(tiny(), token=token)

@@ -37,7 +37,7 @@ def status_line(view: RunView, place: tuple[int, int] | None = None) -> str:
         goal = view.config.train.goal
         early = view.step < view.planned and goal is not None
         how = f"goal reached ({goal:.0%} right)" if early else "all steps done"
-        parts[0] += f"<span class='how'> · {how}</span>"  # hidden in full screen, for want of room
+        parts[0] += f"<span class='detail'> · {how}</span>"  # hidden in full screen, for want of room
     if place is not None:
         parts.append(f"waiting: place {place[0]:,} of {place[1]:,}")
     if view.state == TRAINING:

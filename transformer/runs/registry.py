@@ -35,6 +35,7 @@ DRAFT_SECONDS = 900.0
 """An untrained model that was not viewed for this long is forgotten."""
 MOST_RESERVED = 1_000
 """Most runs that stories reserve; beyond it, the one needed longest ago is forgotten."""
+_NOT_WHOLE = "The latest steps of this run are not on disk; they could not be restored."
 CLOSING_SECONDS = 10.0
 """Maximum seconds that a server waits at shutdown for the current steps of its runs."""
 
@@ -394,12 +395,14 @@ class Registry:
             if run is not None and run.view.active:
                 raise InputError("This run is not paused and has not ended; stop it first.")
             if run is not None and self._whole_file_of(run) is None:
-                raise InputError("The latest steps of this run are not on disk; they could not be restored.")
+                raise InputError(_NOT_WHOLE)
             if run is not None:
                 with self._lock:
                     self._put_away(run)
                 if isinstance(run, Run) and not run.join(CLOSING_SECONDS):
                     raise InputError("This run is still being saved; try again in a moment.")
+                if self._whole_file_of(run) is None:  # its end could not be written
+                    raise InputError(_NOT_WHOLE)
             self.library.remove(id_)
             LOG.info("remove %s", id_[:6])
 

@@ -87,7 +87,6 @@ class Run:
         self._weights = Weights() if saved is None else saved.weights
         self._published = Publisher(untrained(config, id_ or new_token()) if saved is None else saved.view)
         self._beginning, self._begun = threading.Lock(), False
-        self._awaits_model = False  # begun while the untrained model was being built: that starts the thread
         # What the thread and the file call does not refer to this object: without a cycle, a run that leaves
         # memory is freed at once, and not by a collection of a server's many objects, which is rare.
         published, questions, weights = self._published, self.questions, self._weights
@@ -125,15 +124,14 @@ class Run:
             if self._begun:
                 return
             self._begun, model = True, self._model
-            self._awaits_model = model is not None
         if model is None or model.cancel():
             self.thread.take(self._runner)
 
     def _show_untrained(self, model: Future[Untrained]) -> None:
         """Show the untrained model of the settings, unless the run has ended or builds its own."""
         with self._beginning:
-            self._model = None
-            if model.cancelled() or (self._begun and not self._awaits_model):
+            awaited, self._model = self._model, None
+            if awaited is None or model.cancelled():
                 return
             try:
                 self._runner.untrained = found = model.result()
@@ -152,7 +150,7 @@ class Run:
                     snapshots=self._weights.snapshots,
                 )
             self.ready.set()
-            if self._awaits_model:
+            if self._begun:
                 self.thread.take(self._runner)
 
     def _ask(self, command: Callable[[], None]) -> Future[None]:
@@ -360,11 +358,13 @@ class Run:
     def halt(self) -> None:
         """As `put_away`, but right after the current step, because the process ends."""
         with self._beginning:
-            begun, self._begun = self._begun, True
+            begun, self._begun, model = self._begun, True, self._model
+            if not begun:
+                self._model = None
         if begun:
             self._runner.halt()
         else:
-            if (model := self._model) is not None:
+            if model is not None:
                 model.cancel()
             self._runner.end()
 

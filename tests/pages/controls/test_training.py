@@ -20,7 +20,9 @@ def test_start_trains_the_model_on_the_screen_and_ends_as_finished(visit, traine
     assert visitor.run is draft
     assert visitor.at.query_params["run"] == draft.id
     assert visitor.progress == "finished at 3 of 3"
-    assert visitor.news["status"].startswith("✔ <b>finished</b><span class='how'> · all steps done</span> · ")
+    assert visitor.news["status"].startswith(
+        "✔ <b>finished</b><span class='detail'> · all steps done</span> · "
+    )
     assert losses(visitor) == trained_alone(draft.config, 3)
     assert visitor.news["newest"] == 3
 

@@ -71,7 +71,7 @@ function mapPicture({ index, maps, segment, step, kind, site, head, hidden }, { 
     name: run ?? name, about: run ? [name, mean, when, role].filter(Boolean).join(" · ") : `<span class="role">${role} · </span>${[mean, callout.text].filter(Boolean).join(" · ")}`,
     details: [maps.look.heading, `step ${counted(step)}`, ...(index.own ? [] : [`seed ${index.seed}`]), FED[maps.look.fed] ?? maps.look.fed],
     rows: look.rows, columns: look.columns, rowTitle: look.rowTitle, columnTitle: look.columnTitle, callout: callout.cell,
-    foot: run ? "" : worthOf(segment.worth, site, head, step) + FOOT + (index.own ? "" : ENDS) + (look.writes && !maps.look.mean ? ` ✗: what it would write instead.` : ""),
+    foot: run ? "" : worthOf(segment.worth, site, head, step) + FOOT + (index.own ? "" : ENDS) + (look.writes && !maps.look.mean ? " ✗: what it would write instead." : ""),
     marks: look.writes || hidden !== undefined ? look.rows.map((_, i) => (i === hidden ? "<b>?</b>" : i in maps.wrong ? `<b>✗</b> ${short(maps.wrong[i], index.token)}` : "")) : undefined,
     says: (_, row, column) => saysOf(look, colors, table, row, column),
     step,

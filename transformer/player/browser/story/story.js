@@ -24,7 +24,8 @@ const TARGETS = {
   "step control": ".time-slider", start: ".st-key-run_start button", "words right": ".st-key-words_right",
   kind: ".st-key-kind", word: ".st-key-word", curves: ".st-key-live_curves", model: ".st-key-model_picture",
 };
-const blanked = (says) => says.replace(/\{[\w ]+\}/g, "…"); // without the numbers of a run
+const BLANK = /\{([\w ]+)\}/g; // a number of the run in a sentence
+const blanked = (says) => says.replace(BLANK, "…");
 const percent = (share) => `${Math.round(100 * share)}%`;
 const clock = (ms) => `${Math.floor(ms / 60000)}:${String(Math.floor(ms / 1000) % 60).padStart(2, "0")}`;
 
@@ -423,13 +424,13 @@ export class Story {
     const [turnedHeads] = sides.map(([index, place]) => Object.values(upTo(index.segments, place).lit).flat().filter(Boolean).length);
     const values = { heads: turnedHeads > 8 ? `${turnedHeads} heads have turned` : COUNTS[turnedHeads], right, other, loss, "other loss": otherLoss, turned: turned && counted(turned), head };
     const lacks = `${until} ${step}`.includes("turned") && !turned && hides !== "later";
-    const asks = says.match(/\{[\w ]+\}/g) ?? [];
+    const asks = says.match(BLANK) ?? [];
     const unknown = lacks || asks.some((one) => !values[one.slice(1, -1)]);
     if (otherwise && ended && unknown) return escaped(otherwise);
     const [now] = this.nows;
     const follows = !ended || (turned && !turnedHeads); // the news come before the index
     if (unknown && asks.length && now?.newest !== null && follows) return `The run is at step ${counted(now?.newest ?? 0)}.`;
-    return says.replace(/\{([\w ]+)\}/g, (whole, name) => (name in values ? values[name] ?? "…" : whole));
+    return says.replace(BLANK, (whole, name) => (name in values ? values[name] ?? "…" : whole));
   }
 
   write() {
