@@ -236,7 +236,7 @@ def _spec(planned: int, highest_loss: float, run_id: str, called: tuple[str, str
         },
         "annotations": [
             panel_name("loss: how wrong it is", 1.0),
-            panel_name(shares, 0.5, 0.02, "left middle"),
+            panel_name(shares, 0.5, 1.0, "right middle"),  # long names end in the margin of the axis
         ],
         "shapes": [MARKER],
         "uirevision": run_id,
