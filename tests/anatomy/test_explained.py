@@ -91,7 +91,7 @@ def test_the_explanation_of_a_switched_off_head_states_that_it_is_switched_off(m
 def test_a_table_that_does_not_exist_is_refused(made):
     passed, _ = opened(made, "bloem")
     for box, table in (("decoder.0.self", "weights"), ("encoder.0", "memory"), ("", "")):
-        with pytest.raises(InputError, match="choose a cell of the picture"):
+        with pytest.raises(InputError, match="choose a cell of its picture"):
             explained(passed, box, table, 0, 0, 0)
 
 
