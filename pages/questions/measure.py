@@ -84,7 +84,8 @@ def measure_tab(run: AnyRun, word: str) -> Draw:
                 "of special tokens. Entropy is 0 if all weight is on one token and 1 if all tokens get the "
                 f"same weight. A head’s role is its highest score, from {THRESHOLD:g} on. By place "
                 "and by token: the share of its weights that places alone, or pairs of tokens alone, explain "
-                "(adjusted R²), on examples of one length."
+                "(adjusted R²), on examples of one length; the two are measured apart and may add up to "
+                "more than 1."
                 + ("" if mostly_known(run.task, run.task.held_out(), 1) else f" {_ALL_UNKNOWN}")
             )
             names = _names(frame)

@@ -22,6 +22,8 @@ class PreparedRace:
     pinned: tuple[str, int] | None = None
     """The head that is shown first; by default the clearest of each run."""
     word: str = "playground"
+    story: str | None = None
+    """The shipped story that explains it."""
 
 
 _REPEAT = PRESETS["Repeat what came before"].config.with_changes(goal=None)
@@ -74,6 +76,7 @@ RACES = {
         right=_REPEAT.with_changes(n_decoder_layers=1),
         kind="sequence",
         word="sunflowers",
+        story="induction",
     ),
     "Default against recipe etienne": PreparedRace(
         look_for="The default has learned every word by step 300. The recipe’s heads turn later, and stay "

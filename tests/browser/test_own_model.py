@@ -34,13 +34,15 @@ def followed(browser, tmp_path):
     """A page of a server, and the process that trains an own model in the server's folder."""
     loop = subprocess.Popen([sys.executable, "-W", "ignore", "-c", LOOP, tmp_path / "mine"])
     server, address = start_server(HEADLIGHT_RUNS=str(tmp_path))
-    watch = Watcher(new_page(browser), address)
-    yield watch, loop
-    assert watch.errors == []
-    watch.page.context.close()
-    for process in (loop, server):
-        process.kill()
-        process.wait(60)
+    try:
+        watch = Watcher(new_page(browser), address)
+        yield watch, loop
+        assert watch.errors == []
+        watch.page.context.close()
+    finally:
+        for process in (loop, server):
+            process.kill()
+            process.wait(60)
 
 
 def test_an_own_model_is_followed_live_reviewed_exported_and_stays_when_its_process_is_killed(

@@ -268,3 +268,19 @@ def test_the_runs_of_a_prepared_race_differ_in_one_setting_and_train_on_the_same
     race = RACES[name]
     assert len(race.left.differences(race.right)) == 1
     assert race.left.train == race.right.train
+
+
+def test_the_race_on_repeating_links_to_the_story_that_explains_it(visit):
+    visitor = visit({}, page="race")
+
+    def stories():
+        return [
+            one.proto.query_string
+            for one in visitor.at.get("page_link")
+            if "story=" in one.proto.query_string
+        ]
+
+    assert stories() == []
+    visitor.at.radio(key="prepared_race").set_value("Repeating: 2 layers against 1")
+    visitor.look()
+    assert stories() == ["story=induction"]
