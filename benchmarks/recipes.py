@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks.tools.measuring import end, finished, options
 from transformer.config import RunConfig
 from transformer.config.recipes import DECODER_ONLY, ENCODER_ONLY, RECIPES
-from transformer.insight.names import full_head_name
+from transformer.insight.names import short_head_name
 
 EXACT, ALONE_EXACT, MIRROR = 0.95, 0.99, 0.7
 BEGINNINGS = {
@@ -41,7 +41,7 @@ def measure(config: RunConfig) -> dict[str, Any]:
         "seconds": round(view.seconds, 1),
         "exact": exact,
         "mirror": round(mirror, 3),
-        "where": full_head_name(site, head),
+        "where": short_head_name(site, head),
         "turned_at": view.turned_at[0] if view.turned_at else None,
     }
 

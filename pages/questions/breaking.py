@@ -18,7 +18,7 @@ from pages.shared import ownership, selection
 from pages.shared.plain import plain, show_error
 from pages.shared.session import session
 from transformer.errors import InputError
-from transformer.insight.names import full_head_name
+from transformer.insight.names import short_head_name
 from transformer.recording.view import ENDED, FAILED, IDLE, RunView
 from transformer.recording.weights import Snapshot
 from transformer.runs.any_run import AnyRun
@@ -128,7 +128,7 @@ def _head_choice(view: RunView, kind: str) -> None:
         "Head on the maps",
         [(site, head) for site in sites for head in range(view.config.model.n_heads)],
         key="break_head",
-        format_func=lambda one: full_head_name(*one),
+        format_func=lambda one: short_head_name(*one),
         on_change=_head_chosen,
     )
 

@@ -13,7 +13,7 @@ from pages.controls.commands import INTERVENTION_SECONDS, await_effect, train_on
 from pages.questions.asking import asked_word, model_of
 from pages.shared import ownership, selection
 from transformer.errors import InputError
-from transformer.insight.names import full_head_name
+from transformer.insight.names import short_head_name
 from transformer.insight.scores import THRESHOLD
 from transformer.recording.view import ENDED, RunView
 from transformer.runs.any_run import AnyRun
@@ -33,7 +33,7 @@ def head_options(view: RunView) -> dict[str, tuple[str, int]]:
     """Every head of the model as (site, head), by its name."""
     sites = view.frame.axes if view.frame else ()
     heads = [(site, head) for site in sites for head in range(view.config.model.n_heads)]
-    return {full_head_name(*head): head for head in heads}
+    return {short_head_name(*head): head for head in heads}
 
 
 def blocks(run: AnyRun, word: str) -> tuple[Block, ...]:

@@ -12,7 +12,7 @@ from pages.player.figure import live_figure
 from pages.questions.asking import Draw, model_of
 from pages.shared import selection
 from transformer.figures.lengths import length_heatmap
-from transformer.insight.names import full_head_name
+from transformer.insight.names import short_head_name
 from transformer.insight.scores import THRESHOLD
 from transformer.player.pictures import SCORES, score_picture
 from transformer.recording.frame import Frame
@@ -90,7 +90,7 @@ def measure_tab(run: AnyRun, word: str) -> Draw:
             )
             names = _names(frame)
             rows = [
-                {"head": full_head_name(site, head), "role": frame.role(site, head)}
+                {"head": short_head_name(site, head), "role": frame.role(site, head)}
                 | {name: float(scores[name][head]) if name in scores else None for name in names}
                 for site, scores in frame.head_scores.items()
                 for head in range(len(next(iter(scores.values()))))

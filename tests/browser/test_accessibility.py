@@ -165,7 +165,7 @@ def test_a_cell_on_the_break_tab_is_reached_and_blocked_by_keyboard(watch):
 
 
 def pattern(head):
-    return re.compile(rf"^decoder 1 · head {head}, step 0: (It looks in many places|To write)")
+    return re.compile(rf"^cross 1 · head {head}, step 0: (It looks in many places|To write)")
 
 
 def test_axe_finds_no_violation_in_the_list_of_stories_and_in_a_story(watch):

@@ -246,9 +246,9 @@ def test_the_slider_moves_every_panel_and_each_number_matches_the_frame(shared, 
 
 
 def test_a_click_on_a_small_map_enlarges_it_and_a_second_click_returns_to_the_clearest_head(reader, view):
-    assert "decoder 2 · head 2" in shown(reader)
+    assert "cross 2 · head 2" in shown(reader)
     reader.tile(0, 2)
-    reader.until(lambda: "decoder 1 · head 3" in shown(reader))
+    reader.until(lambda: "cross 1 · head 3" in shown(reader))
     np.testing.assert_allclose(
         reader.numbers("live_map"), view.frames[-1].map(0, "decoder.0.cross")[2], atol=EXACT
     )

@@ -42,22 +42,24 @@ ON = """() => ["recording", "next", "skip"]
   .map((name) => `.st-key-story_${name}:not([hidden]) button:not([aria-disabled=true])`)
   .map((selector) => document.querySelector(selector)).find(Boolean).click()"""
 """Goes on in a story, by the first of its buttons that is ready."""
-NAME = re.compile(r"(encoder|decoder) (?:layer )?(\d+)(?:,| ·) head (\d+)", re.IGNORECASE)
+NAME = re.compile(
+    r"(encoder|decoder|cross)(?:-attention)? (?:layer )?(\d+)(?:,| ·) head (\d+)", re.IGNORECASE
+)
 STRONGEST = re.compile(r"looks at “?([^”:]+)”?: (\d+)%\.$")
 NUMBERS = ("", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight")
 
 
 def names(text):
-    """Return the heads that a text names, as (stack, layer, head), counted from 1."""
-    return {(stack.lower(), int(layer), int(head)) for stack, layer, head in NAME.findall(text)}
+    """Return the heads that a text names, as (kind, layer, head), counted from 1."""
+    return {(kind.lower(), int(layer), int(head)) for kind, layer, head in NAME.findall(text)}
 
 
 def disagreements(seen):
     """Return what on the screen speaks of another head than the one that is large, without a link to it."""
     if not seen["maps"] or not seen["weights"]:
         return []
-    stack, layer, *attention = seen["site"].split(".")
-    shown = stack, int(layer) + 1, seen["head"] + 1
+    _, layer, *attention = seen["site"].split(".")
+    shown = seen["kind"], int(layer) + 1, seen["head"] + 1
     found = []
     if names(seen["title"]) != {shown}:
         found.append(f"title: {seen['title']}")
@@ -66,10 +68,8 @@ def disagreements(seen):
     if attention != {"cross": ["cross"], "encoder": [], "decoder": ["self"]}[seen["kind"]]:
         found.append(f"kind: {seen['kind']}")
     for place in ("headline", "story", "bubble"):
-        # All heads that turn are of cross-attention: the name of a head alone means one of these.
-        if named := names(seen[place]):
-            if named != {shown} or seen["kind"] != "cross":
-                found.append(f"{place}: {seen[place]}")
+        if names(seen[place]) not in (set(), {shown}):
+            found.append(f"{place}: {seen[place]}")
     if seen["callout"]:  # the cell in the ring is that of the sentence
         row, column = seen["callout"]
         said = STRONGEST.search(seen["title"])
@@ -111,11 +111,11 @@ def selection(seen):
 
 def asked_head(watch):
     """Return the head of the large map on Ask, whose frame among the small maps must be the same."""
-    ((stack, layer, head),) = names(watch.plot("explore_map_figure", "gd.layout.title.text"))
+    ((kind, layer, head),) = names(watch.plot("explore_map_figure", "gd.layout.title.text"))
     framed = watch.plot("explore_strip_figure", "gd.layout.shapes.findIndex(({line}) => line.width > 2)")
     n_layers = watch.plot("explore_strip_figure", "new Set(gd.layout.shapes.map(({x0}) => x0)).size")
     assert (framed % n_layers, framed // n_layers) == (layer - 1, head - 1)
-    return stack, layer, head
+    return kind, layer, head
 
 
 def test_every_page_shows_the_head_of_watch_after_race_and_masks_and_names_others_as_links(watch):
@@ -143,7 +143,7 @@ def test_every_page_shows_the_head_of_watch_after_race_and_masks_and_names_other
         assert watch.page.locator(".st-key-model_picture section.open").count() == 0
         follow(watch, "Watch", "live_map")
     watch.choose("kind", "decoder")
-    expect(links.first).to_contain_text("(cross-attention)")
+    expect(links.first).to_contain_text("ross-attention layer")
     agreed(watch, "the decoder's self-attention")
     links.first.click()
     expect(links).to_have_count(0)

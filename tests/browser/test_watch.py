@@ -53,7 +53,7 @@ def test_one_press_trains_to_the_goal_and_full_screen_shows_the_anti_diagonal_he
     turned = watch.page.locator(".st-key-moments button[aria-label*='began to read backwards']").first
     last = int(watch.page.locator(".st-key-time_step .time-slider").get_attribute("data-newest"))
     watch.until(lambda: watch.stands_at(last), what="the last frame")
-    assert "decoder 2" in shown(watch)
+    assert "cross 2" in shown(watch)
     widths = watch.plot("live_maps", FRAMES)
     assert sorted(set(widths)) == [0, 2, 4]  # other heads, anti-diagonal heads, and the enlarged head
     step = int(turned.get_attribute("data-step"))
@@ -69,7 +69,7 @@ def test_one_press_trains_to_the_goal_and_full_screen_shows_the_anti_diagonal_he
     found = watch.page.evaluate(FONTS)
     assert [one for one in found if one[0] < 24] == []
     written = "".join(text for _, text in found)
-    for part in ("finished", "decoder 2", "[SOS]", "head 1", "layer 2", "test words right"):
+    for part in ("finished", "cross 2", "[SOS]", "head 1", "layer 2", "test words right"):
         assert part in written
     inside = watch.page.evaluate(
         "(({ scrollWidth, scrollHeight }) => [scrollWidth, scrollHeight])(document.fullscreenElement)"

@@ -78,8 +78,8 @@ def test_films_count_sentences_and_cut_long_ones_short(french, drawn_texts):
     texts = [text for text, _ in drawn_texts]
     assert any("sentences right: 0 of " in text for text in texts)
     assert not any("words right" in text for text in texts)
-    assert "cross-attention · decoder 1 · head 1 · “does the girl watch the bea…”" in texts
-    assert any(text.startswith("cross-attention · decoder 1 · head 1 · “the girl finds") for text in texts)
+    assert "cross-attention layer 1, head 1 · “does the girl watch the bea…”" in texts
+    assert any(text.startswith("cross-attention layer 1, head 1 · “the girl finds") for text in texts)
 
 
 def test_the_page_of_a_translation_mentions_sentences_and_tokens_and_no_letters(french):

@@ -12,7 +12,7 @@ from tests.exports.conftest import CONFIG, FakeFrames, sharpened
 from tests.exports.test_film import color_at, decoded, is_marked, maps_in, viridis
 from tests.exports.test_page import run_data
 from transformer.exports.film import film_gif
-from transformer.exports.frames import head_title, map_of, widest
+from transformer.exports.frames import map_of, widest
 from transformer.exports.page import html_page
 from transformer.exports.tables import frame_json
 from transformer.figures import colors
@@ -122,11 +122,3 @@ def test_the_json_of_every_topology_has_the_weights_of_the_frame_and_the_tokens_
         sides = {"encoder-decoder": {"src", "tgt"}, "encoder-only": {"src"}, "decoder-only": {"seq"}}
         tokens = {f"{side}_tokens" for side in sides[topology]}
         assert {name for name in document["probes"][0] if name.endswith("_tokens")} == tokens
-
-
-def test_heads_are_titled_with_their_kind_of_attention(run_of):
-    one, other = run_of("decoder-only").frame, run_of("encoder-only").frame
-    assert head_title(one, "decoder.1.self", 2) == (
-        "self-attention (question and answer in one sequence) · decoder 2 · head 3"
-    )
-    assert head_title(other, "encoder.0", 0) == "encoder self-attention · encoder 1 · head 1"

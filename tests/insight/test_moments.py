@@ -25,11 +25,11 @@ def test_a_head_turns_when_it_reaches_the_threshold_from_below():
     moments = Moments()
     assert moments.heads(0, {FIRST: np.array([0.1, 0.2]), SECOND: np.array([0.1, 0.2, 0.3])}) == ()
     assert moments.heads(30, {FIRST: np.array([0.4, 0.2]), SECOND: np.array([0.1, 0.5, 0.3])}) == (
-        Moment(30, "turned", "decoder layer 2, head 2 began to read backwards", SECOND, 1),
+        Moment(30, "turned", "cross-attention layer 2, head 2 began to read backwards", SECOND, 1),
     )
     assert moments.heads(40, {FIRST: np.array([0.8, 0.6]), SECOND: np.array([0.1, 0.7, 0.3])}) == (
-        Moment(40, "turned", "decoder layer 1, head 1 began to read backwards", FIRST, 0),
-        Moment(40, "turned", "decoder layer 1, head 2 began to read backwards", FIRST, 1),
+        Moment(40, "turned", "cross-attention layer 1, head 1 began to read backwards", FIRST, 0),
+        Moment(40, "turned", "cross-attention layer 1, head 2 began to read backwards", FIRST, 1),
     )
 
 
@@ -51,7 +51,7 @@ def test_the_text_of_a_turned_head_depends_on_the_aim(aim, said):
     moments = Moments()
     assert moments.heads(0, {FIRST: np.array([0.4])}, aim) == ()
     assert moments.heads(10, {FIRST: np.array([0.5])}, aim) == (
-        Moment(10, "turned", f"decoder layer 1, head 1 {said}", FIRST, 0),
+        Moment(10, "turned", f"cross-attention layer 1, head 1 {said}", FIRST, 0),
     )
     assert moments.heads(20, {FIRST: np.array([0.6])}, aim) == ()
 
@@ -68,6 +68,12 @@ def test_the_text_of_a_turned_head_depends_on_the_aim(aim, said):
 )
 def test_a_moment_of_an_old_run_is_told_in_the_words_of_today(kind, before, now):
     assert Moment(10, kind, before).text == now
+
+
+def test_a_cross_attention_that_an_old_run_named_by_its_decoder_layer_has_the_name_of_today():
+    before = "decoder layer 2, head 2 began to read backwards"
+    assert Moment(9, "turned", before, SECOND, 1).text == f"cross-attention{before.removeprefix('decoder')}"
+    assert Moment(9, "turned", before, "decoder.1.self", 1).text == before
 
 
 def test_a_head_first_measured_above_the_threshold_turns_only_after_falling_below_it():

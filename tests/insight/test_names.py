@@ -11,7 +11,13 @@ from transformer.insight.names import head_name, layer_number, short_head_name, 
     ("site", "head", "name", "of_head", "short"),
     [
         ("encoder.0", 2, "encoder layer 1", "encoder layer 1, head 3", "encoder 1 · head 3"),
-        ("decoder.1.cross", 0, "decoder layer 2", "decoder layer 2, head 1", "decoder 2 · head 1"),
+        (
+            "decoder.1.cross",
+            0,
+            "cross-attention layer 2",
+            "cross-attention layer 2, head 1",
+            "cross 2 · head 1",
+        ),
         ("decoder.10.self", 11, "decoder layer 11", "decoder layer 11, head 12", "decoder 11 · head 12"),
     ],
 )

@@ -15,14 +15,14 @@ CROSS = "decoder.1.cross"
         (
             [(131, CROSS, 0), (104, CROSS, 2), (118, CROSS, 0)],
             0,
-            "In 3 of 3 runs a head began to read backwards, between steps 104 and 131. It is one of decoder "
-            "layer 2; which one differs.",
+            "In 3 of 3 runs a head began to read backwards, between steps 104 and 131. It is one of "
+            "cross-attention layer 2; which one differs.",
         ),
         (
             [(7, CROSS, 1), (1200, CROSS, 1)],
             0,
-            "In 2 of 2 runs a head began to read backwards, between steps 7 and 1,200. It is decoder layer "
-            "2, head 2.",
+            "In 2 of 2 runs a head began to read backwards, between steps 7 and 1,200. It is "
+            "cross-attention layer 2, head 2.",
         ),
         (
             [(7, CROSS, 1), None, (9, "decoder.0.cross", 1)],
@@ -32,8 +32,8 @@ CROSS = "decoder.1.cross"
         (
             [(7, CROSS, 1), None],
             1,
-            "In 1 of 2 runs a head began to read backwards, at step 7. It is decoder layer 2, head 2. 1 of 2 "
-            "failed.",
+            "In 1 of 2 runs a head began to read backwards, at step 7. It is "
+            "cross-attention layer 2, head 2. 1 of 2 failed.",
         ),
         ([None, None], 0, "No head began to read backwards in any of 2 runs."),
     ],

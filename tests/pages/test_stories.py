@@ -123,9 +123,12 @@ def test_a_card_says_for_whom_a_story_is_how_long_it_takes_and_what_it_needs(vis
         assert any(text.startswith(needs) for text in visitor.texts)
     assert begins(visitor) == ["tour", "class", "induction", "talk"]
     assert pictures(visitor) == [
-        ("Recorded map: “playground”, step 225", "Map of decoder layer 2, head 2, for playground"),
-        ("Recorded map: “playground”, step 225", "Map of decoder layer 1, head 2, for playground"),
-        ("Recorded map: “纽约是一座城市”, step 225", "Map of decoder layer 2, head 3, for 纽约是一座城市"),
+        ("Recorded map: “playground”, step 225", "Map of cross-attention layer 2, head 2, for playground"),
+        ("Recorded map: “playground”, step 225", "Map of cross-attention layer 1, head 2, for playground"),
+        (
+            "Recorded map: “纽约是一座城市”, step 225",
+            "Map of cross-attention layer 2, head 3, for 纽约是一座城市",
+        ),
     ]
 
 

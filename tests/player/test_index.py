@@ -29,8 +29,8 @@ def test_segments_describe_every_recorded_step_as_its_frame_does(recorded):
     before, after = segment_of(index, 13), segment_of(index, 39)
     assert before["taken"] == ""
     assert after["taken"] == (
-        "switched off decoder layer 2 (cross), head 3; "
-        "blocked row 2, column 4 in decoder layer 1 (cross), head 1"
+        "switched off cross-attention layer 2, head 3; "
+        "blocked row 2, column 4 in cross-attention layer 1, head 1"
     )
     assert before["roles"]["decoder.1.cross"][2] == "no clear pattern"
     assert after["roles"]["decoder.1.cross"][2] == "switched off"
@@ -103,7 +103,7 @@ def test_an_index_is_json_and_names_every_chunk_and_every_look_that_a_player_may
         "cross": "Cross",
     }
     assert index["kinds"]["cross"]["sites"] == ["decoder.0.cross", "decoder.1.cross"]
-    assert index["heads"]["decoder.1.cross"] == [f"decoder 2 · head {n}" for n in (1, 2, 3)]
+    assert index["heads"]["decoder.1.cross"] == [f"cross 2 · head {n}" for n in (1, 2, 3)]
     assert (index["seed"], index["run"], index["version"]) == (5, recorded.id, 1)
 
 

@@ -46,7 +46,7 @@ def test_scores_are_drawn_for_every_head_that_has_them_or_for_the_given_sites(re
     def lines(*asked):
         return {trace["name"]: trace for trace in score_picture(recorded, *asked).figure()["data"]}
 
-    heads = [f"dec {layer} cross h{head}" for layer in (1, 2) for head in (1, 2, 3)]
+    heads = [f"cross {layer} h{head}" for layer in (1, 2) for head in (1, 2, 3)]
     assert [name for name in lines("mirror") if name in heads] == heads
     found = lines("mirror", ["decoder.1.cross"])
     assert [name for name in found if name in heads] == heads[3:]
@@ -62,7 +62,7 @@ def test_the_curve_of_a_score_begins_where_it_was_first_measured(recorded):
     fewer = {site: {"entropy": scores["entropy"]} for site, scores in first.head_scores.items()}
     frames = recorded.frames.extended([replace(first, head_scores=fewer)])
     picture = score_picture(replace(recorded, frames=frames), "mirror", ["decoder.1.cross"])
-    (line,) = [one for one in picture.figure()["data"] if one["name"] == "dec 2 cross h1"]
+    (line,) = [one for one in picture.figure()["data"] if one["name"] == "cross 2 h1"]
     assert line["x"] == [one.step for one in others]
 
 

@@ -117,8 +117,8 @@ def test_the_headline_names_the_clearest_head_its_score_and_the_step_at_which_it
     both = (Moment(90, "turned", "it turned", SITE, 0), Moment(120, "turned", "it turned", SITE, 1))
     turned = replace(view, turned_at=(90, SITE, 0), moments=both)
     said = (
-        f"<b>{link(1, 'Decoder layer 2, head 2')} reads the word backwards:</b> 83% of its attention is on "
-        "the letter to write next."
+        f"<b>{link(1, 'Cross-attention layer 2, head 2')} reads the word backwards:</b> 83% of its attention "
+        "is on the letter to write next."
     )
     first = "It has done so since step 120."
     assert headline(turned, frame, "") == f"{said} {first}"
@@ -135,15 +135,15 @@ def test_the_headline_names_the_clearest_head_its_score_and_the_step_at_which_it
 def test_without_a_clear_pattern_the_headline_gives_the_highest_score_and_the_threshold(view, untrained):
     frame = mirror(untrained, 9, 0.1, 0.27, 0.2, clearest=(SITE, 1))
     assert headline(view, frame, "") == (
-        f"<b>No head reads the word backwards.</b> The closest, {link(1, 'decoder layer 2, head 2')}, puts "
-        "27% of its attention on the letter to write next; 50% would be clear."
+        f"<b>No head reads the word backwards.</b> The closest, {link(1, 'cross-attention layer 2, head 2')}"
+        ", puts 27% of its attention on the letter to write next; 50%, half of it, would be clear."
     )
 
 
 def test_a_share_just_below_the_threshold_is_not_said_to_be_the_threshold(view, untrained):
     said = headline(view, mirror(untrained, 9, 0.1, 0.497, 0.2, clearest=(SITE, 1)), "")
     assert "puts 49% of its attention" in said
-    assert said.endswith("50% would be clear.")
+    assert said.endswith("50%, half of it, would be clear.")
 
 
 def test_before_the_start_and_after_a_failure_the_headline_says_so(view, untrained):
@@ -182,7 +182,7 @@ def test_the_head_that_matters_most_is_named_with_its_change_and_its_step(untrai
     assert known.needed == ((SITE, 2),)  # the others change it by less than half of that
     said = looking_back(replace(untrained, step=4, ablations=known))
     assert said.endswith(
-        f"Most needed: {link(2, 'decoder layer 2, head 3')}; without it, loss is 0.5 higher."
+        f"Most needed: {link(2, 'cross-attention layer 2, head 3')}; without it, loss is 0.5 higher."
     )
     said = looking_back(replace(untrained, step=9, ablations=known))
     assert said.endswith("loss is 0.5 higher (at step 4).")
@@ -197,15 +197,15 @@ def test_the_head_that_matters_most_is_named_with_its_change_and_its_step(untrai
 def test_a_past_step_is_described_by_its_clearest_head(untrained):
     frame = mirror(untrained, 1140, 0.1, 0.83, 0.0, clearest=(SITE, 1))
     said = (
-        f"<b>{link(1, 'Decoder layer 2, head 2')} reads the word backwards:</b> 83% of its attention is on "
-        "the letter to write next."
+        f"<b>{link(1, 'Cross-attention layer 2, head 2')} reads the word backwards:</b> 83% of its attention "
+        "is on the letter to write next."
     )
     assert looking_back(frame) == looking_back(replace(frame, step=1143)) == said
     # The framed head stays, though another has a slightly higher score.
     before = mirror(untrained, 15, 0.27, 0.28, 0.0, clearest=(SITE, 0))
     assert looking_back(replace(before, step=20)) == (
-        f"<b>No head reads the word backwards.</b> The closest, {link(0, 'decoder layer 2, head 1')}, puts "
-        "27% of its attention on the letter to write next; 50% would be clear."
+        f"<b>No head reads the word backwards.</b> The closest, {link(0, 'cross-attention layer 2, head 1')}"
+        ", puts 27% of its attention on the letter to write next; 50%, half of it, would be clear."
     )
 
 
@@ -228,8 +228,8 @@ def test_with_masks_off_sentences_give_the_accuracy_and_the_weight_on_padding(ch
 
 
 def test_the_head_that_a_moment_names_is_a_link_and_the_rest_is_escaped():
-    turned = Moment(7, "turned", "decoder layer 2, head 1 began <to> read", SITE, 0)
-    assert moment_said(turned) == f"{link(0, 'decoder layer 2, head 1')} began &lt;to&gt; read"
+    turned = Moment(7, "turned", "cross-attention layer 2, head 1 began <to> read", SITE, 0)
+    assert moment_said(turned) == f"{link(0, 'cross-attention layer 2, head 1')} began &lt;to&gt; read"
     own = Moment(7, "turned", "h.3.attn, head 12: looks at [SOS]", "h.3.attn", 11)
     assert moment_said(own) == f"{link(11, 'h.3.attn, head 12', 'h.3.attn')}: looks at [SOS]"
     assert moment_said(Moment(7, "drop", "the loss of head 1 <fell>")) == "the loss of head 1 &lt;fell&gt;"

@@ -83,7 +83,7 @@ def test_a_finished_run_is_evaluated_again_with_a_head_switched_off(make_run, un
     whole = evaluation.evaluate(half_trained, words)
     assert expected.right < whole.right
     assert before.evaluation.total == HELD_OUT  # on the same words, so the numbers are comparable
-    assert f"switched off decoder layer 1 (cross), head 1: {expected.right} of {HELD_OUT}" in run.view.reason
+    assert f"switched off cross-attention layer 1, head 1: {expected.right} of {HELD_OUT}" in run.view.reason
 
 
 def without_heads(model, heads):
@@ -135,7 +135,7 @@ def test_a_run_trains_on_like_a_model_whose_heads_were_zeroed_by_hooks(tiny, mak
     [
         (
             (Block(site="decoder.0.self", head=1, row=0, column=0),),
-            "In decoder layer 1 (self), head 2, row 1 (“[SOS]”) may look at 1 of ",
+            "In decoder layer 1, head 2, row 1 (“[SOS]”) may look at 1 of ",
         ),
         (
             # No single block closes a row, but together they close every column of a word such as "zz".
@@ -143,7 +143,7 @@ def test_a_run_trains_on_like_a_model_whose_heads_were_zeroed_by_hooks(tiny, mak
                 Block(site="encoder.0", token="a"),
                 *(Block(site="decoder.1.cross", head=2, token=token) for token in ("[SOS]", "[EOS]", "z")),
             ),
-            "In decoder layer 2 (cross), head 3, row 1 (“[SOS]”) may look at 3 of 3 columns",
+            "In cross-attention layer 2, head 3, row 1 (“[SOS]”) may look at 3 of 3 columns",
         ),
     ],
 )

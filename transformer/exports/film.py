@@ -18,7 +18,7 @@ from PIL import Image
 
 from transformer.errors import InputError
 from transformer.exports.fonts import film_problem
-from transformer.exports.frames import Map, film_frames, head_title, map_of, over_picture, share_of, widest
+from transformer.exports.frames import Map, check_head, film_frames, map_of, over_picture, share_of, widest
 from transformer.exports.still import (
     INK,
     LOOKS,
@@ -31,7 +31,7 @@ from transformer.exports.still import (
     type_of,
 )
 from transformer.figures import colors
-from transformer.insight.names import examples_of
+from transformer.insight.names import examples_of, head_name
 from transformer.recording.frame import Frame, fed_with
 from transformer.recording.view import RunView
 
@@ -64,7 +64,7 @@ def film_gif(view: RunView, *, word: str, site: str, head: int) -> bytes:
     figure, canvas = sheet(WIDTH, HEIGHT)
     axes = figure.add_subplot()
     size = _lay_out(figure, axes, maps)
-    title = f"{head_title(frames[-1], site, head)} · {_heading(frames[-1], word)}"
+    title = f"{head_name(site, head)} · {_heading(frames[-1], word)}"
     _write(figure, 40, title, fitting_size(title, 28, INSIDE - 220))
     about = " · ".join(filter(None, (_axes_of(maps[0]), view.seeded, share_of(view, frames))))
     _write(figure, HEIGHT - 24, about, fitting_size(about, 16, INSIDE - LEGEND / 2))
@@ -105,7 +105,7 @@ def _chosen(
 ) -> tuple[Sequence[Frame], list[Map]]:
     """Frames of a word, and its map in each, all of one size."""
     frames = film_frames(view, most, word, moments=moments)
-    head_title(frames[-1], site, head)  # refuses a head that does not exist
+    check_head(frames[-1], site, head)
     problem = film_problem(view, word)
     if problem is not None:
         raise InputError(problem, "word")
@@ -234,7 +234,7 @@ def filmstrip_png(view: RunView, *, word: str, site: str, head: int) -> bytes:
         axes.set_anchor("N")
         axes.set_title(f"step {frame.step:,}\n{_right(view, frame)}", **type_of(16))
     draw_legend(figure, list(all_axes), maps)
-    titled = head_title(frames[-1], site, head), _heading(frames[-1], word), view.seeded
+    titled = head_name(site, head), _heading(frames[-1], word), view.seeded
     heading = " · ".join(filter(None, titled))
     under = f"{share_of(view, frames)} · {_axes_of(maps[0])}"
     figure.suptitle(f"{heading}\n{under}", x=0.01, ha="left", **type_of(20))

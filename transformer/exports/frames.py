@@ -1,4 +1,4 @@
-"""The frames of a run that an export shows, with the titles and maps of their heads."""
+"""The frames of a run that an export shows, and the maps of their heads."""
 
 from __future__ import annotations
 
@@ -9,18 +9,10 @@ import numpy as np
 
 from transformer.errors import InputError
 from transformer.figures.labels import MapAxes, wrong_predictions
-from transformer.insight.names import short_head_name
 from transformer.player.chunks import axes_of
 from transformer.recording.frame import Array, Frame
 from transformer.recording.view import RunView
 from transformer.shared.axes import BY_HAND, FUTURE, OPEN, PADDING
-
-KIND_NAMES = {
-    "cross": "cross-attention",
-    "encoder": "encoder self-attention",
-    "decoder": "decoder self-attention",
-    "sequence": "self-attention (question and answer in one sequence)",
-}
 
 
 def film_frames(view: RunView, most: int, word: str, *, moments: bool = True) -> tuple[Frame, ...]:
@@ -155,15 +147,9 @@ def over_picture(view: RunView, shown: Map, word: str, site: str) -> Map:
     return replace(shown, over=over)
 
 
-def head_title(frame: Frame, site: str, head: int) -> str:
-    """Return the title of a head: "cross-attention · decoder 2 · head 1".
-
-    Raises:
-        ValueError: the model has no such head.
-    """
+def check_head(frame: Frame, site: str, head: int) -> None:
+    """Raises ValueError if the model has no such head."""
     if site not in frame.axes or not 0 <= head < frame.n_heads(site):
         raise ValueError(
             f"There is no head {head} at {site!r}, counted from 0; the sites are {', '.join(frame.axes)}."
         )
-    kind = KIND_NAMES.get(frame.axes[site].kind)
-    return f"{kind} · {short_head_name(site, head)}" if kind else short_head_name(site, head)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from transformer.errors import InputError
-from transformer.exports.frames import head_title, share_of
+from transformer.exports.frames import check_head, share_of
 from transformer.figures.colors import LOOK
 from transformer.insight.names import examples_of
 from transformer.player.chunks import encoded, name_of
@@ -50,7 +50,7 @@ def html_page(view: RunView, *, word: str, site: str, head: int) -> str:
     """
     if view.frame is None:
         raise InputError("Nothing has been recorded yet; wait until the untrained model is shown.")
-    head_title(view.frame, site, head)  # refuses a head that does not exist
+    check_head(view.frame, site, head)
     shown = thinned_to_fit(view)
     words = [tracked.text for tracked in view.frame.asked]
     is_mean = word in view.frames.words and word not in words

@@ -54,7 +54,10 @@ class Moment:
     """Its number, from 0."""
 
     def __post_init__(self) -> None:
-        for before, now in _RENAMED.get(self.kind, ()):
+        renamed = _RENAMED.get(self.kind, ())
+        if self.site is not None and self.site.endswith(".cross"):
+            renamed += (("decoder layer", "cross-attention layer"),)
+        for before, now in renamed:
             object.__setattr__(self, "text", self.text.replace(before, now))
 
 

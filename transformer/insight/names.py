@@ -49,32 +49,27 @@ def layer_number(site: str) -> str:
 
 
 def site_name(site: str) -> str:
-    """encoder.0 as "encoder layer 1", decoder.1.cross as "decoder layer 2"."""
+    """encoder.0 as "encoder layer 1", decoder.1.cross as "cross-attention layer 2"."""
     if not is_ours(site):
         return site
-    stack, layer, *_ = site.split(".")
-    return f"{stack} layer {int(layer) + 1}"
+    kind, layer = _kind_and_layer(site)
+    return f"{kind}-attention layer {layer}" if kind == "cross" else f"{kind} layer {layer}"
 
 
 def head_name(site: str, head: int) -> str:
-    """decoder.1.cross, 0 as "decoder layer 2, head 1"."""
+    """decoder.1.cross, 0 as "cross-attention layer 2, head 1"."""
     return f"{site_name(site)}, head {head + 1}"
 
 
 def short_head_name(site: str, head: int) -> str:
-    """decoder.1.cross, 0 as "decoder 2 · head 1"."""
-    if not is_ours(site):
-        return f"{site} · head {head + 1}"
-    stack, layer, *_ = site.split(".")
-    return f"{stack} {int(layer) + 1} · head {head + 1}"
+    """decoder.1.cross, 0 as "cross 2 · head 1", decoder.1.self, 0 as "decoder 2 · head 1"."""
+    return f"{' '.join(_kind_and_layer(site)) if is_ours(site) else site} · head {head + 1}"
 
 
-def full_head_name(site: str, head: int) -> str:
-    """decoder.1.cross, 0 as "dec 2 cross · head 1": a decoder layer has two attentions."""
-    if not is_ours(site):
-        return f"{site} · head {head + 1}"
+def _kind_and_layer(site: str) -> tuple[str, str]:
+    """The name of the tab under which a site of ours is shown, in lower case, and its layer."""
     stack, layer, *kind = site.split(".")
-    return " ".join([stack[:3], str(int(layer) + 1), *kind]) + f" · head {head + 1}"
+    return ("cross" if kind == ["cross"] else stack), str(int(layer) + 1)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -273,7 +273,9 @@ def _of_heads(view: RunView) -> str:
             "from the dashed line matter most."
         )
     title = AIMS[view.frames[-1].aim].title
-    return f"<b>{title}</b>, by head and step. Above the dashed line the pattern is clear."
+    return (
+        f"<b>{title}</b>, by head and step. Above the dashed line it is more than half: the pattern is clear."
+    )
 
 
 def _picture(view: RunView, word: str, site: str) -> dict[str, Any] | None:

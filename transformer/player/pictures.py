@@ -10,7 +10,7 @@ import numpy as np
 from transformer.figures.curves import Series, curves, ghost, highest_loss, number_curves
 from transformer.figures.picture import Array, Picture
 from transformer.figures.score_curves import score_curves
-from transformer.insight.names import examples_of, full_head_name, parts_of, without_prefix
+from transformer.insight.names import examples_of, parts_of, short_head_name, without_prefix
 from transformer.insight.scores import ROLES
 from transformer.recording.metrics import Metrics
 from transformer.recording.view import ENDED, RunView
@@ -155,4 +155,4 @@ def score_picture(
 
 
 def _line_name(site: str, head: int, sites: Iterable[str]) -> str:
-    return full_head_name(without_prefix(site, sites), head).replace(" · head ", " h")
+    return short_head_name(without_prefix(site, sites), head).replace(" · head ", " h")

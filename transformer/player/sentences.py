@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from transformer.insight.moments import Moment
-from transformer.insight.names import AIMS, examples_of, full_head_name, head_name, without_prefix
+from transformer.insight.names import AIMS, examples_of, head_name, without_prefix
 from transformer.insight.narrator import narrate, narrate_any
 from transformer.insight.scores import THRESHOLD
 from transformer.recording.frame import LEAST_CHANGE, Frame, RecordedWord
@@ -120,7 +120,7 @@ def _clearest(frame: Frame) -> str:
         score = min(score, THRESHOLD - 0.01)  # 49.7% is not the 50% that is needed
         return (
             f"<b>No head {aim.does}.</b> The closest, {link_to_head(site, head, name)}, puts {score:.0%} of "
-            f"its attention on {aim.target}; {THRESHOLD:.0%} would be clear."
+            f"its attention on {aim.target}; {THRESHOLD:.0%}, half of it, would be clear."
             f"{_most_needed(frame)}"
         )
     link = link_to_head(site, head, name if is_own(frame.axes) else name.capitalize())
@@ -263,7 +263,7 @@ def _looking_at_padding(frame: Frame) -> str:
         for head, share in enumerate(frame.on_padding(row, site))
     }
     site, head = max(shares, key=lambda one: shares[one])
-    link = link_to_head(site, head, full_head_name(site, head))
+    link = link_to_head(site, head, head_name(site, head))
     return (
         f"<b>No padding mask:</b> in “{html.escape(frame.words[row].text)}”, at step {frame.step:,}, [PAD] "
         f"gets {sum(shares.values()) / len(shares):.0%} of all attention, and {shares[site, head]:.0%} of "

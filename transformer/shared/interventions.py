@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from transformer.errors import InputError
-from transformer.insight.names import site_name
+from transformer.insight.names import head_name, site_name
 from transformer.shared.axes import Axes
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -42,7 +42,7 @@ class Block:
             raise TypeError(f"A block of head, row and column {places!r} cannot be read.")
 
     def text(self) -> str:
-        """The block in words, counted from 1: "row 2, column 3 in decoder layer 1 (cross), head 4"."""
+        """The block in words, counted from 1: "row 2, column 3 in cross-attention layer 1, head 4"."""
         what = [f"row {self.row + 1}"] if self.row is not None else []
         what += [f"column {self.column + 1}"] if self.column is not None else []
         what += [f"“{self.token}”"] if self.token is not None else []
@@ -90,7 +90,7 @@ class Interventions:
         return tuple(head for where, head in self.ablated if where == site)
 
     def text(self) -> str:
-        """The interventions in words: "switched off decoder layer 2 (cross), head 1; blocked ..."."""
+        """The interventions in words: "switched off cross-attention layer 2, head 1; blocked ..."."""
         parts = [f"switched off {', '.join(_place(*head) for head in self.ablated)}"] if self.ablated else []
         parts += [f"blocked {block.text()}" for block in self.blocked]
         parts += [f"{mask} mask {'on' if on else 'off'}" for mask, on in self.masks]
@@ -128,9 +128,8 @@ NO_INTERVENTIONS = Interventions()
 
 
 def _place(site: str, head: int | None) -> str:
-    """An attention or one of its heads; a decoder layer has two attentions, and the name says which."""
-    kind = f" ({site.split('.')[2]})" if site.count(".") == 2 else ""
-    return f"{site_name(site)}{kind}" + ("" if head is None else f", head {head + 1}")
+    """An attention or one of its heads."""
+    return site_name(site) if head is None else head_name(site, head)
 
 
 def blocked_cells(

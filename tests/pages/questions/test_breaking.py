@@ -39,7 +39,7 @@ def test_a_switched_off_head_changes_only_the_right_side(learned):
     ask = learned.fill({"explore_text": "cat", "kind": "cross"})
     outputs = [tracked.output for tracked in ask.run.view.frame.words]
     before, text = weights(ask, "before"), caption(ask, "before")
-    heads = ["dec 1 cross · head 1", "dec 1 cross · head 2"]
+    heads = ["cross 1 · head 1", "cross 1 · head 2"]
     ask.set("ablate_heads", heads)
     gone = Interventions(ablated=(("decoder.0.cross", 0), ("decoder.0.cross", 1)))
     whole, broken = separate_model(ask, 130), separate_model(ask, 130, gone)
@@ -72,7 +72,7 @@ def test_a_switched_off_head_changes_only_the_right_side(learned):
 def test_one_press_switches_off_all_heads_of_an_attention_but_the_shown_one(ask):
     ask.go("watch").choose(kind="encoder", pinned=["encoder.0", 1]).go("ask").tab("Break")
     ask.press("ablate_others")
-    assert ask.value("ablate_heads") == ["enc 1 · head 1", "enc 1 · head 3"]
+    assert ask.value("ablate_heads") == ["encoder 1 · head 1", "encoder 1 · head 3"]
     others = Interventions(ablated=(("encoder.0", 0), ("encoder.0", 2)))
     answer = separate_model(ask, 5, others).answer("owl")
     np.testing.assert_allclose(weights(ask, "after"), answer.forced.maps["encoder.0"][1], atol=1e-4)
@@ -83,20 +83,20 @@ def test_one_press_switches_off_all_heads_of_an_attention_but_the_shown_one(ask)
 def test_one_press_switches_off_the_shown_head_or_all_anti_diagonal_heads(ask, monkeypatch):
     ask.go("watch").choose(kind="encoder", pinned=["encoder.0", 1]).go("ask").tab("Break")
     ask.press("ablate_shown")
-    assert ask.value("ablate_heads") == ["enc 1 · head 2"]
+    assert ask.value("ablate_heads") == ["encoder 1 · head 2"]
     assert "switched off" in ask.drawn("break_after_figure").changing["title.text"]
     scores = {site: list(row) for site, row in ask.run.view.frame.scores.items()}
     clear = sorted(score for row in scores.values() for score in row)[-2]
     monkeypatch.setattr("pages.questions.interventions.THRESHOLD", clear)
     ask.press("ablate_turned")
     assert len(ask.value("ablate_heads")) == 2
-    assert all("enc" in name or "dec" in name for name in ask.value("ablate_heads"))
+    assert all(name.startswith(("encoder ", "cross ")) for name in ask.value("ablate_heads"))
 
 
 def test_the_words_whose_answers_change_are_counted_and_named(learned):
     visitor = learned.set("kind", "cross").press("ablate_shown")
     (name,) = visitor.value("ablate_heads")
-    layer, head = name.removeprefix("dec ").split(" cross · head ")
+    layer, head = name.removeprefix("cross ").split(" · head ")
     off = Interventions(ablated=((f"decoder.{int(layer) - 1}.cross", int(head) - 1),))
     view = visitor.run.view
     models = [SnapshotModel(view.config, view.snapshots[-1], taken) for taken in (NO_INTERVENTIONS, off)]
@@ -131,7 +131,7 @@ def test_a_blocked_cell_is_drawn_as_blocked_and_the_rest_of_its_row_is_renormali
     np.testing.assert_allclose(
         after, separate_model(ask, 5, one).answer("owl").forced.maps[site][head], atol=1e-4, equal_nan=True
     )
-    assert ask.says(f"Right: blocked row 3, column 2 in decoder layer {layer + 1} (self), head {head + 1}.")
+    assert ask.says(f"Right: blocked row 3, column 2 in decoder layer {layer + 1}, head {head + 1}.")
     ask.press("unblock_0")
     np.testing.assert_array_equal(weights(ask, "after"), before)
     assert "unblock_0" not in ask.keys
@@ -196,8 +196,8 @@ def test_a_switched_off_head_is_drawn_as_off_only_on_the_right(ask):
         return json.loads(ask._component(f"break_{side}_figure").json)["hatched"]
 
     layer, head = shown_head(ask)
-    ask.set("ablate_heads", [f"dec {layer + 1} self · head {head + 1}"])
+    ask.set("ablate_heads", [f"decoder {layer + 1} · head {head + 1}"])
     n = len(weights(ask, "after"))
     assert (hatched("before"), hatched("after")) == ([], [[-0.5, n - 0.5, -0.5, n - 0.5]])
-    ask.set("ablate_heads", [f"dec {layer + 1} cross · head {head + 1}"])
+    ask.set("ablate_heads", [f"cross {layer + 1} · head {head + 1}"])
     assert hatched("after") == []

@@ -11,7 +11,7 @@ from transformer.shared.interventions import NO_INTERVENTIONS, Block, Interventi
 
 def test_changes_made_on_break_can_be_applied_to_the_run(ask):
     run = ask.run
-    ask.set("ablate_heads", ["dec 2 cross · head 3"])
+    ask.set("ablate_heads", ["cross 2 · head 3"])
     block(ask, 3, 2)
     layer, head = shown_head(ask)
     ask.press("intervene_run")
@@ -36,7 +36,7 @@ def test_changes_made_on_break_can_be_applied_to_the_run(ask):
 
 
 def test_a_change_is_applied_to_the_run_even_if_the_next_click_opens_another_page(ask):
-    ask.set("ablate_heads", ["dec 2 cross · head 3"])
+    ask.set("ablate_heads", ["cross 2 · head 3"])
     ask.at.button(key="intervene_run").click()
     ask.go("watch")
     assert ask.run.view.interventions == Interventions(ablated=(("decoder.1.cross", 2),))
@@ -66,7 +66,7 @@ def test_no_change_can_be_applied_to_a_run_that_has_not_started(visit):
 def test_a_finished_run_trains_on_without_a_head_at_the_stated_learning_rate(visit):
     ask = visit(steps=4, learning_rate=0.008).press("run_start").until("finished")
     run = ask.run
-    ask.go("ask").tab("Break").go_to_step(2).set("ablate_heads", ["dec 1 cross · head 2"])
+    ask.go("ask").tab("Break").go_to_step(2).set("ablate_heads", ["cross 1 · head 2"])
     assert run.view.interventions == NO_INTERVENTIONS  # only the answer changes, not the run
     label = ask.at.button(key="intervene_run").label
     assert label == "Continue with these changes: 100 steps, learning rate up to 0.004"

@@ -8,9 +8,9 @@ import pytest
 from tests.pages.questions.conftest import separate_model
 
 NAMES = {
-    "encoder.0": "enc 1 · head {}",
-    "decoder.0.self": "dec 1 self · head {}",
-    "decoder.0.cross": "dec 1 cross · head {}",
+    "encoder.0": "encoder 1 · head {}",
+    "decoder.0.self": "decoder 1 · head {}",
+    "decoder.0.cross": "cross 1 · head {}",
 }
 ROLES = {
     "mirror": "anti-diagonal",

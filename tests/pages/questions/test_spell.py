@@ -59,7 +59,7 @@ def test_the_maps_are_those_of_the_chosen_snapshot_and_word(ask, kind, fed):
     ask.click("explore_strip_figure", 0, [len(maps[0]) + 1, len(maps[0][0]) + 1])  # head 2, second layer
     np.testing.assert_allclose(weights(ask), reading.maps[SITES[kind].format(1)][1], atol=1e-4)
     title = ask.drawn("explore_map_figure").changing["title.text"]
-    assert title.startswith(f"<b>{'encoder' if kind == 'encoder' else 'decoder'} 2 · head 2</b><br>")
+    assert title.startswith(f"<b>{kind} 2 · head 2</b><br>")
     assert "“ziggy” · step 5 · " in title
     assert {"forced": "given the right answer so far", "free": "on its own"}[fed] in title
     assert columns(ask) == list(reading.src_tokens if kind != "decoder" else reading.tgt_tokens)

@@ -90,7 +90,7 @@ def test_a_head_is_pinned_on_every_page_and_a_second_click_unpins_it(trained):
     trained.choose(pinned=["decoder.1.cross", 3])
     assert trained.link["head"] == "decoder.1.cross.4"
     trained.go("ask")
-    assert "decoder 2 · head 4" in trained.drawn("explore_map_figure").changing["title.text"]
+    assert "cross 2 · head 4" in trained.drawn("explore_map_figure").changing["title.text"]
     trained.go("ask").click("explore_strip_figure", 0, cell_of(trained, 1, 3))
     assert "head" not in trained.link
     trained.click("explore_strip_figure", 0, cell_of(trained, 0, 1))
@@ -233,13 +233,13 @@ def test_ask_shows_the_clearest_head_of_the_chosen_step_and_not_of_the_newest(vi
     changed = [replace(one, clearest=newest if one.step == 10 else old) for one in measured]
     run._published.publish(frames=run.view.frames.extended(changed))
     trained.go_to_step(4).go("ask")
-    assert "decoder 1 · head 1" in trained.drawn("explore_map_figure").changing["title.text"]
+    assert "cross 1 · head 1" in trained.drawn("explore_map_figure").changing["title.text"]
     trained.tab("Break")
-    assert "decoder 1 · head 1" in trained.drawn("break_before_figure").changing["title.text"]
+    assert "cross 1 · head 1" in trained.drawn("break_before_figure").changing["title.text"]
     trained.press("ablate_others")
-    assert trained.value("ablate_heads") == [f"dec 1 cross · head {head}" for head in (2, 3, 4)]
+    assert trained.value("ablate_heads") == [f"cross 1 · head {head}" for head in (2, 3, 4)]
     trained.go_to_step(None)
-    assert "decoder 2 · head 4" in trained.drawn("break_before_figure").changing["title.text"]
+    assert "cross 2 · head 4" in trained.drawn("break_before_figure").changing["title.text"]
 
 
 def test_a_link_to_your_data_shows_the_data_of_its_run(revisit):

@@ -185,7 +185,7 @@ def test_looking_back_asking_and_playing_do_not_change_the_losses(visit, trained
     run = visitor.run
     visitor.wait_until(lambda: run.view.step >= 5).go_to_step(3)
     visitor.go("ask").set("explore_text", "zebra").press("explore_next").set("explore_input", "free")
-    visitor.choose(step=4, playing=True).tab("Break").set("ablate_heads", ["dec 1 cross · head 1"])
+    visitor.choose(step=4, playing=True).tab("Break").set("ablate_heads", ["cross 1 · head 1"])
     visitor.press("block_add").tab("Measure").go_to_step(5).go_to_step(None)
     visitor.go("masks").go_to_step(2).go("watch").press("run_stop").until("stopped")
     assert REGISTRY.listed() == [run]

@@ -79,8 +79,8 @@ def test_each_site_has_its_own_interventions():
 @pytest.mark.parametrize(
     ("block", "text"),
     [
-        ({"site": CROSS, "row": 1, "column": 2}, "row 2, column 3 in decoder layer 1 (cross)"),
-        ({"site": "decoder.1.self", "token": "[SOS]"}, "“[SOS]” in decoder layer 2 (self)"),
+        ({"site": CROSS, "row": 1, "column": 2}, "row 2, column 3 in cross-attention layer 1"),
+        ({"site": "decoder.1.self", "token": "[SOS]"}, "“[SOS]” in decoder layer 2"),
         ({"site": "encoder.2", "head": 0, "column": 0}, "column 1 in encoder layer 3, head 1"),
         ({"site": "encoder.0"}, "everything in encoder layer 1"),
     ],
@@ -91,9 +91,9 @@ def test_a_block_is_described_in_words_with_numbers_from_1(block, text):
 
 def test_all_interventions_are_described_in_one_line():
     assert MANY.text() == (
-        "switched off decoder layer 1 (cross), head 3, encoder layer 1, head 1; "
+        "switched off cross-attention layer 1, head 3, encoder layer 1, head 1; "
         "blocked row 3, column 4 in encoder layer 1, head 2; "
-        "blocked “[EOS]” in decoder layer 1 (cross); blocked row 1, “o” in encoder layer 1; "
+        "blocked “[EOS]” in cross-attention layer 1; blocked row 1, “o” in encoder layer 1; "
         "causal mask off; padding mask on"
     )
     assert NO_INTERVENTIONS.text() == "no interventions"

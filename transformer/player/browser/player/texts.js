@@ -86,8 +86,9 @@ export class Texts {
     const words = Object.keys(segment.outputs).sort((a, b) => (b === at.word) - (a === at.word));
     const rows = words.map((word) => `<tbody class="${word === at.word ? "chosen" : ""}">${index.texts[segment.outputs[word]]}</tbody>`);
     const when = segment.written === step ? "" : ` at ${counted(segment.written)}`;
-    const signs = ["dotted: wrong", ...["·: missing", "…: it did not end"].filter(([sign]) => rows.some((row) => row.includes(sign)))].join(", ");
-    this.set(".st-key-live_outputs", `<small>What the model writes on its own${when} (${signs}):</small><table class="hl-outputs">`
+    const signs = Object.entries({ "class='no'": "dotted: wrong", "·": "·: missing", "…": "…: it did not end" })
+      .flatMap(([sign, means]) => (rows.some((row) => row.includes(sign)) ? [means] : [])).join(", ");
+    this.set(".st-key-live_outputs", `<small>What the model writes on its own${when} ${signs && ` (${signs})`}:</small><table class="hl-outputs">`
       + `${rows.join("")}</table>${index.texts[segment.lengths]}`);
     this.find(".st-key-live_outputs table").dataset.step = step;
     this.set(".st-key-samples", index.texts[segment.samples]);
@@ -129,12 +130,9 @@ export function escaped(text) {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
 }
 
-// A sentence in which the name of the large head, `head`, is plain text instead of a link to it. A layer of a decoder
-// may have two attentions: a name says which one is meant if the large head is of the other.
+// A sentence in which the name of the large head, `head`, is plain text instead of a link to it.
 export function withLinks(said, head) {
   return said.replace(/<button type="button" data-head="([^"]*)\.(\d+)">(.*?)<\/button>/g, (link, site, number, name) => {
-    if (!head || (site === head[0] && Number(number) === head[1] + 1)) return name;
-    const attention = /^decoder\.\d+\.(cross|self)$/.exec(site)?.[1];
-    return head[0].endsWith(`.${attention}`) || !attention ? link : link.replace("</button>", ` (${attention}-attention)</button>`);
+    return !head || (site === head[0] && Number(number) === head[1] + 1) ? name : link;
   });
 }
