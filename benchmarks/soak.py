@@ -10,9 +10,9 @@ races against a second run, is told the tour, trains on uploaded pairs, download
 run. One in five leaves while its run trains; others return to an earlier run. What a visit does depends only
 on its number and on `--seeds`. No visit begins once enough runs have (500 in 60 minutes).
 
-Every minute, or 40 times in all if that is more often, these are read: memory of the server, its threads,
-files and sockets, bytes of the folder of runs, entries of stores and caches, objects of some classes; and
-the time within which 95 % of the pages since then were answered.
+Every minute, or 40 times in all if that is more often, these are read: memory of the server, resident and
+in use, its threads, files and sockets, bytes of the folder of runs, entries of stores and caches, objects
+of some classes; and the time within which 95 % of the pages since then were answered.
 
 Limits: from the second to the last quarter, no figure's highest value grows by more than 5 %, and small
 numbers by more than a few, unless it stays within what the server's limits allow; no page shows an exception,
@@ -61,7 +61,10 @@ WAITING_SECONDS = 300.0
 """Longest wait for a run that is in line or trains."""
 SAMPLE = 10
 """Every so many runs are trained again, alone."""
-SHOWN = ("minute", "visitors", "started", "p95_ms", "megabytes", "threads", "files", "sockets", "disk bytes")
+SHOWN = (
+    *("minute", "visitors", "started", "p95_ms", "megabytes", "heap megabytes"),
+    *("threads", "files", "sockets", "disk bytes"),
+)
 SMALL = "layers_encoder=1&layers_decoder=1&heads=2&width=16&letters=6&batch_size=8&goal=none&device=cpu"
 EXPORTS = ("export_html", "export_strip", "export_csv", "export_parquet", "export_json", "export_weights")
 WORDS = ("banana", "cat", "planet", "abcde", "zoo", "lemon", "river", "stone")
@@ -340,7 +343,7 @@ def grown(rows: list[dict[str, Any]], n_visitors: int) -> dict[str, tuple[float,
         )
         more = (
             FEW
-            if name != "megabytes"
+            if not name.endswith("megabytes")
             else sum(
                 max(
                     0,

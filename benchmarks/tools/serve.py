@@ -9,6 +9,7 @@ standard input, answers are lines of JSON on the standard output; see `Server` i
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import sys
@@ -20,6 +21,24 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from transformer.config import RunConfig
+
+
+class _Allocated(ctypes.Structure):
+    """`struct mallinfo2` of the GNU C library, version 2.33 or later."""
+
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()
+    ]
+
+
+def heap_in_use() -> int:
+    """Bytes that the program has allocated; the resident memory beyond it is free space between them."""
+    asked = ctypes.CDLL(None).mallinfo2
+    asked.restype = _Allocated
+    found = asked()
+    in_use: int = found.uordblks + found.hblkhd
+    return in_use
 
 
 class Served:
@@ -88,6 +107,7 @@ class Served:
             "media files": len(media._file_metadata),
             "deferred files": len(media._deferred_callables),
             "uploaded files": sum(map(len, runtime.uploaded_file_mgr.file_storage.values())),
+            "heap megabytes": round(heap_in_use() / 1e6),
             **{f"{name} objects": len(alive) for name, alive in self._alive.items()},
         }
 
