@@ -195,7 +195,7 @@ def _lengths(corpus: Corpus) -> None:
                 [len(corpus.src.units(pair.source)) for pair in pairs],
                 [len(corpus.tgt.units(pair.target)) for pair in pairs],
                 unit=(src, tgt),
-                title=f"<b>Lengths</b> of {len(pairs):,} training examples",
+                title=f"<b>Lengths</b> of a sample of {len(pairs):,} training examples",
             ),
             key="data_lengths_figure",
             height="230px",

@@ -17,6 +17,7 @@ from pages.settings.expected import model_size
 from pages.settings.form import SETTING_OF_WIDGET, Form, differs
 from pages.settings.task_settings import task_settings, tokenizer_settings
 from pages.shared.session import session
+from pages.shared.wording import SETTING_NAMES
 from transformer.config import DEVICES, PRECISIONS, RunConfig
 from transformer.errors import InputError
 from transformer.runs.machine import check_machine
@@ -77,10 +78,11 @@ def settings() -> RunConfig | None:
 
 
 def _all_settings() -> str:
-    """The title of the folded settings, with the number of those that differ from the preset."""
+    """The title of the folded settings, with those that differ from the preset, or their number."""
     begun = values_of(default_settings())
-    n = sum(differs(key, begun[key]) for key in SETTING_OF_WIDGET)
-    return "All settings" if not n else f"All settings: **{n} set by you**"
+    names = [SETTING_NAMES[name] for key, name in SETTING_OF_WIDGET.items() if differs(key, begun[key])]
+    changed = ", ".join(names) if len(names) <= 2 else f"{len(names)}"
+    return f"All settings · changed: **{changed}**" if names else "All settings"
 
 
 def _layers_and_heads(form: Form) -> None:

@@ -16,7 +16,7 @@ from transformer.tasks.about import ABOUT
 def task_choice(on_change: Callable[[], None]) -> str:
     """Draw the choice of a task."""
     task = st.selectbox(
-        "Task",
+        "What it learns",
         TASKS,
         key="task",
         persist_state="session",

@@ -11,7 +11,7 @@ from PIL import ImageColor
 from pages.shared.plain import plain
 from transformer.figures import colors
 from transformer.figures.picture import Array
-from transformer.insight.names import head_name
+from transformer.insight.names import head_name, short_head_name
 from transformer.runs.demo import OF_STORIES, recording
 from transformer.shared.axes import sites_of
 from transformer.stories.story import Beat, Story
@@ -47,7 +47,7 @@ def _picture(beat: Beat, recorded: str | None) -> tuple[Array, str, str] | None:
     row = frame.row_of(beat.word)
     site, head = frame.large_head(sites, beat.pinned)
     word = frame.words[row].text
-    caption = f"Recorded map: “{plain(word)}”, step {frame.step:,}"
+    caption = f"Recorded map: “{plain(word)}”, {short_head_name(site, head)}, step {frame.step:,}"
     return pixels(frame.map(row, site)[head]), caption, f"Map of {head_name(site, head)}, for {word}"
 
 

@@ -87,9 +87,13 @@ def test_heads_are_ranked_by_their_last_known_score_and_not_by_their_highest():
 
 
 def test_names_are_at_the_ends_of_their_lines_and_never_overlap():
-    apart = named(picture())
-    assert apart[0][2] == pytest.approx(0.9)
-    assert apart[1][2] < 0.9 - 0.2  # each name is two lines of text
+    single = {"a": np.full(3, 0.8), "b": np.full(3, 0.3)}
+    assert [y for *_, y in named(picture(single))] == pytest.approx([0.8, 0.3])
+    close = {
+        "decoder 1 · head 1": np.full(3, 0.6),
+        "decoder 1 · head 2": np.full(3, 0.5),
+    }  # of two lines each
+    assert [y for *_, y in named(picture(close))] == pytest.approx([0.55 + 0.13, 0.55 - 0.13])
     for ends in ([0.99, 0.98, 0.97, 0.96], [0.0, 0.0, 0.0], [0.5, 0.5, 0.5, 0.02]):
         scores = {f"decoder 1 · head {i}": np.full(3, end) for i, end in enumerate(ends)}
         heights = [y for *_, y in named(picture(scores))]

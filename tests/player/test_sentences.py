@@ -132,6 +132,26 @@ def test_the_headline_names_the_clearest_head_its_score_and_the_step_at_which_it
     assert headline(turned, another, "").endswith("80% of its attention is on the letter to write next.")
 
 
+@pytest.mark.parametrize(
+    ("place", "token", "said"),
+    [
+        (0.9, 0.1, " It finds it by its place, whatever letter stands there."),
+        (0.1, 0.9, " It finds it by the letter, wherever it stands."),
+        (0.05, 0.05, " It finds it neither by place nor by letter alone."),
+        (0.9, 0.9, ""),
+    ],
+)
+def test_the_headline_says_by_what_a_clear_head_finds_its_place_where_that_is_clear(
+    view, untrained, place, token, said
+):
+    frame = mirror(untrained, 140, 0.1, 0.83, 0.0, clearest=(SITE, 1))
+    shares = {"place": [0.0, place, 0.0], "token": [0.0, token, 0.0]}
+    of = frame.head_scores | {SITE: {**frame.head_scores[SITE], **shares}}
+    scored = replace(frame, measurement=replace(frame.measurement, head_scores=of))
+    plain = headline(view, frame, "")
+    assert headline(view, scored, "") == plain + said
+
+
 def test_without_a_clear_pattern_the_headline_gives_the_highest_score_and_the_threshold(view, untrained):
     frame = mirror(untrained, 9, 0.1, 0.27, 0.2, clearest=(SITE, 1))
     assert headline(view, frame, "") == (

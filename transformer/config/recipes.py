@@ -145,8 +145,8 @@ _ALL = (
         model=_OWN.model,
         train=_OWN.train,
         small=_OWN,
-        look_for="Soon heads of the last decoder layer read backwards: to write a word backwards is to read "
-        "it backwards.",
+        look_for="Soon cross-attention heads of the last layer read backwards: to write a word backwards is "
+        "to read it backwards.",
     ),
     Recipe(
         name="etienne",

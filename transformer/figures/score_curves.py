@@ -97,20 +97,18 @@ def _range(lines: list[Array]) -> tuple[float, float]:
 
 
 def _apart(heights: list[float], n_lines: list[int]) -> list[float]:
-    """Heights of the names, highest first: each at the end of its curve, or lower to clear the one above.
-
-    A name that would then be below the panel is moved up, and pushes up those above it.
-    """
-    half = [LINE_OF_TEXT * n / 2 for n in n_lines]
-    placed: list[float] = []
-    for i, height in enumerate(heights):
-        top = 1.04 if i == 0 else placed[-1] - half[i - 1]
-        placed.append(min(height, top - half[i]))
-    floor = -0.04
-    for i in reversed(range(len(placed))):
-        placed[i] = max(placed[i], floor + half[i])
-        floor = placed[i] + half[i]
-    return placed
+    """Heights of the names, highest first: as near to the ends of the curves as fits without overlap."""
+    half = np.array([LINE_OF_TEXT * n / 2 for n in n_lines])
+    below = np.cumsum([0.0, *(half[:-1] + half[1:])])[: len(half)]  # least distance from the first name
+    groups: list[list[float]] = []  # names that touch stand together around the mean of their ends
+    for top in np.array(heights) + below:
+        groups.append([float(top)])
+        while len(groups) > 1 and np.mean(groups[-1]) > np.mean(groups[-2]):
+            groups[-2:] = [groups[-2] + groups[-1]]
+    tops = [float(np.mean(group)) for group in groups for _ in group]
+    if not tops:
+        return []
+    return [float(top) for top in np.clip(tops, below[-1] + half[-1] - 0.04, 1.04 - half[0]) - below]
 
 
 @lru_cache(maxsize=64)

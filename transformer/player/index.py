@@ -272,9 +272,12 @@ def _of_heads(view: RunView) -> str:
             f"<b>What each head is worth</b>: how much higher {ablations[-1].name} is without it. Heads far "
             "from the dashed line matter most."
         )
-    title = AIMS[view.frames[-1].aim].title
+    frame = view.frames[-1]
+    n_heads = sum(frame.n_heads(site) for site in reading_sites(frame.axes))
+    others = " Grey: the other heads." if n_heads > len(colors.NAMED) else ""
     return (
-        f"<b>{title}</b>, by head and step. Above the dashed line it is more than half: the pattern is clear."
+        f"<b>{AIMS[frame.aim].title}</b>, by head and step. Above the dashed line it is more than half: "
+        f"the pattern is clear.{others}"
     )
 
 

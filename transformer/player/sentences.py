@@ -139,11 +139,11 @@ def _goes_by(frame: Frame) -> str:
     place, token = float(scores["place"][head]), float(scores["token"][head])
     noun = "letter" if frame.aim == "mirror" else "token"
     if place >= MAINLY and token < MAINLY:
-        return f" It goes by place, whatever the {noun}."
+        return f" It finds it by its place, whatever {noun} stands there."
     if token >= MAINLY and place < MAINLY:
-        return f" It goes by the {noun}s, wherever they stand."
+        return f" It finds it by the {noun}, wherever it stands."
     if max(place, token) < HARDLY:
-        return f" It goes neither by place nor by {noun}s alone."
+        return f" It finds it neither by place nor by {noun} alone."
     return ""
 
 

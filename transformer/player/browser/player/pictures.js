@@ -71,7 +71,7 @@ function mapPicture({ index, maps, segment, step, kind, site, head, hidden }, { 
     name: run ?? name, about: run ? [name, mean, when, role].filter(Boolean).join(" · ") : `<span class="role">${role} · </span>${[mean, callout.text].filter(Boolean).join(" · ")}`,
     details: [maps.look.heading, `step ${counted(step)}`, ...(index.own ? [] : [`seed ${index.seed}`]), FED[maps.look.fed] ?? maps.look.fed],
     rows: look.rows, columns: look.columns, rowTitle: look.rowTitle, columnTitle: look.columnTitle, callout: callout.cell,
-    foot: run ? "" : worthOf(segment.worth, site, head, step) + FOOT + (index.own ? "" : ENDS) + (look.writes && !maps.look.mean ? " ✗: what it would write instead." : ""),
+    foot: run ? "" : worthOf(segment.worth, site, head, step) + FOOT + (index.own ? "" : ENDS) + (look.writes && !maps.look.mean ? meaningOfMarks(maps.wrong) : ""),
     marks: look.writes || hidden !== undefined ? look.rows.map((_, i) => (i === hidden ? "<b>?</b>" : i in maps.wrong ? `<b>✗</b> ${short(maps.wrong[i], index.token)}` : "")) : undefined,
     says: (_, row, column) => saysOf(look, colors, table, row, column),
     step,
@@ -79,6 +79,11 @@ function mapPicture({ index, maps, segment, step, kind, site, head, hidden }, { 
     data: { site, head },
     fileName: `${fileName}-${maps.chunk.word}-step${step}-${site}-head${head + 1}`,
   };
+}
+
+// What ✗ beside a row means; without such a row its place stays empty, so that the picture keeps its size.
+function meaningOfMarks(wrong) {
+  return `<span${Object.keys(wrong).length ? "" : ' style="visibility: hidden"'}> ✗: what it would write instead.</span>`;
 }
 
 // What a head of an own model is worth, where that is measured.
@@ -121,7 +126,7 @@ function calloutOf(weights, { rows, to, columns }, { before, hidden, wrong }) {
     cell = strongestCell(weights, counts);
     if (share(cell) >= EVERYWHERE) break;
   }
-  if (share(cell) < EVERYWHERE) return { text: `It looks in many places: ${percent(share(cell))} at most.` };
+  if (share(cell) < EVERYWHERE) return { text: `It looks in many places: at most ${percent(share(cell))} in one cell.` };
   const [row, column] = before && letter(before[0]) && share(before) > STAYS * share(cell) ? before : cell;
   const what = quoted(to[row] || rows[row]);
   const who = !to[row] ? `For ${what}` : row in wrong ? `Where ${what} is due` : `To write ${what}`;

@@ -53,7 +53,7 @@ export class Texts {
   // Write the header of the player. over: a sentence that replaces the usual one; head: the large head.
   header({ index, now, segment, step, live, over, greets, head }) {
     const measured = segment.measured === step ? "" : `scores measured at step ${counted(segment.measured)}`;
-    const marks = index.moments.length ? "<span class='marks'><i class='tick'></i> a milestone</span>" : "";
+    const marks = index.moments.length ? "<span class='marks'><i class='tick'></i> a milestone of a head or score</span>" : "";
     this.status([now?.status, measured, marks].filter(Boolean).join(" · "));
     // The index may be behind the run: while it trains, the sentence is of the same scores as the titles of the maps.
     const current = () => greets ?? (now.waits || (now.state === "training" ? segment.said : now.headline));
@@ -88,7 +88,7 @@ export class Texts {
     const when = segment.written === step ? "" : ` at ${counted(segment.written)}`;
     const signs = Object.entries({ "class='no'": "dotted: wrong", "·": "·: missing", "…": "…: it did not end" })
       .flatMap(([sign, means]) => (rows.some((row) => row.includes(sign)) ? [means] : [])).join(", ");
-    this.set(".st-key-live_outputs", `<small>What the model writes on its own${when} ${signs && ` (${signs})`}:</small><table class="hl-outputs">`
+    this.set(".st-key-live_outputs", `<small>What the model writes on its own${when}${signs && ` (${signs})`}:</small><table class="hl-outputs">`
       + `${rows.join("")}</table>${index.texts[segment.lengths]}`);
     this.find(".st-key-live_outputs table").dataset.step = step;
     this.set(".st-key-samples", index.texts[segment.samples]);
