@@ -128,8 +128,8 @@ def test_a_card_says_for_whom_a_story_is_how_long_it_takes_and_what_it_needs(vis
             "Map of cross-attention layer 2, head 2, for playground",
         ),
         (
-            "Recorded map: “playground”, cross 1 · head 2, step 225",
-            "Map of cross-attention layer 1, head 2, for playground",
+            "Recorded map: “playground”, decoder 1 · head 2, step 225",
+            "Map of decoder layer 1, head 2, for playground",
         ),
         (
             "Recorded map: “纽约是一座城市”, cross 2 · head 3, step 225",
