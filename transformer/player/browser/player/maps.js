@@ -43,7 +43,7 @@ export class MapView {
     this.name = titled ? element("button", { ...opens, className: "map-name" }) : element("b", { className: "map-name" });
     this.about = element("span", { className: "map-about" });
     this.legend = element("div", { className: "map-legend", ariaHidden: "true" });
-    this.saves = element("button", { type: "button", className: "map-saves", textContent: "save as PNG", title: "Save this picture as PNG", ariaLabel: "Save this picture as PNG", onclick: () => this.save() });
+    this.saves = element("button", { type: "button", className: "map-saves", textContent: "save PNG", title: "Save this picture as PNG", ariaLabel: "Save this picture as PNG", onclick: () => this.save() });
     this.canvas = element("canvas");
     this.labels = element("div", { className: "map-labels", ariaHidden: "true" });
     this.marks = element("div", { className: "map-labels map-marks", ariaHidden: "true" });
