@@ -35,10 +35,11 @@ SETTING_NAMES = {
     "decoding": "written by",
     "beam_width": "beams",
     "length_penalty": "length penalty",
+    "goal": "stop at goal",
 } | {
     name: name
     for name in (
-        *("topology", "steps", "seed", "goal", "dropout", "device", "task", "shift"),
+        *("topology", "steps", "seed", "dropout", "device", "task", "shift"),
         *("patterns", "adjectives", "pairs", "precision", "threads", "positions"),
     )
 }

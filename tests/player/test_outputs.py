@@ -118,7 +118,7 @@ def test_words_right_by_length_are_shares_of_a_few_groups_of_lengths(untrained, 
 def test_everyday_words_and_scores_are_shown_beside_the_lengths(untrained):
     known = replace(untrained.evaluation, by_length={3: (1, 2)}, everyday=(7, 9), bleu=12.34, chrf=30.25)
     text = re.sub("<[^>]*>", "", by_length(replace(untrained, evaluation=known)))
-    assert text == "right, by length: 3 50% New English words: 7 of 9 right BLEU 12.3 chrF 30.2"
+    assert text == "right, by length: 3 50% Real English words: 7 of 9 right BLEU 12.3 chrF 30.2"
 
 
 def test_nothing_is_shown_without_lengths(untrained):

@@ -95,7 +95,7 @@ def by_length(frame: Frame) -> str:
         said.insert(0, "<small>right, by length:</small>")
     if known.everyday is not None:
         right, asked = known.everyday
-        said.append(f"<span><small>New English words:</small> <b>{right:,}</b> of {asked:,} right</span>")
+        said.append(f"<span><small>Real English words:</small> <b>{right:,}</b> of {asked:,} right</span>")
     if known.bleu is not None and known.chrf is not None:
         said.append(f"<span><small>BLEU</small> {known.bleu:.1f} <small>chrF</small> {known.chrf:.1f}</span>")
     return f"<div class='hl-lengths'>{' '.join(said)}</div>" if said else ""

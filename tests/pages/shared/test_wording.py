@@ -27,7 +27,7 @@ def test_settings_that_differ_are_named_in_plain_words_with_both_values(view):
         return SimpleNamespace(config=config, view=replace(view, learning_rate=rate))
 
     assert differences(changed(run(before), now)) == (
-        "width 32 → 64, learning rate 0.005 → 0.01, goal 99% → none, seed 0 → 3"
+        "width 32 → 64, learning rate 0.005 → 0.01, stop at goal 99% → none, seed 0 → 3"
     )
     assert changed(run(before), before) == changed(run(before), None) == {}
     assert changed(run(now), now.with_changes(d_ff=8)) == {"d_ff": (256, 8)}  # d_ff alone counts as a change
@@ -48,8 +48,8 @@ def test_values_are_written_as_in_the_widgets():
 
 
 def test_a_goal_is_written_as_a_percentage():
-    assert differences({"goal": (None, 0.99)}) == "goal none → 99%"
-    assert differences({"goal": (1.0, None)}) == "goal 100% → none"
+    assert differences({"goal": (None, 0.99)}) == "stop at goal none → 99%"
+    assert differences({"goal": (1.0, None)}) == "stop at goal 100% → none"
 
 
 def test_runs_are_labelled_by_the_settings_in_which_they_differ():

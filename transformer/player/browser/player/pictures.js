@@ -171,7 +171,7 @@ export function stripPicture({ index, maps, segment, step, kind, site, head, hid
     },
     alternative: `All heads, a column a layer and a row a head; large: ${index.heads[site][head]}. `
       + "Arrow keys choose one, Enter lets it go.",
-    foot: `Frame: clear pattern. Thick: shown large.${needed.size ? ` Corner: without it, ${segment.worth.name} changes most.` : ""}`,
+    foot: `Thin frame: clear. Thick: shown large.${needed.size ? ` Corner: without it, ${segment.worth.name} changes most.` : ""}`,
     step, fileName: `${fileName}-${maps.chunk.word}-step${step}-${kind}`,
   };
 }

@@ -257,7 +257,7 @@ export class Race extends Player {
 // The held-out examples that a run gets right, as a bar.
 function bar(name, side, [right, asked, step]) {
   const share = asked ? (100 * right) / asked : 0;
-  return `<div class="bar ${side}" title="${name}: test words right, asked at step ${counted(step)}"><small>${side} map</small><span><b>${counted(right)}</b> of ${counted(asked)}</span>`
+  return `<div class="bar ${side}" title="${name}: test words right, asked at step ${counted(step)}"><small>${side} map</small><span><b>${counted(right)}</b> of ${counted(asked)} right</span>`
     + `<i><i style="width:${share}%"></i></i></div>`;
 }
 
