@@ -1,4 +1,4 @@
-"""Five hundred runs or more on one server in an hour: what grows and what fails, and whether all learn the same.
+"""Five hundred runs or more on one server in an hour: what grows, what fails, and whether all learn the same.
 
     python -m benchmarks.soak [--minutes N] [--visitors N] [--seeds N] [--json]
 
