@@ -319,7 +319,7 @@ export class Model {
       const named = element("figcaption", {}, element("b", { textContent: table.name, title: table.name }), " ", element("small"));
       const labelled = ["weights", "probabilities"].includes(table.key) && table.high <= LABELLED;
       const short = labelled && table.columns === "key" && this.pass.tokens[box.keySide].every((token) => token.length < 2 || token.startsWith("["));
-      const columns = element("span", { className: "columns", ariaHidden: "true" }, ...(short ? this.pass.tokens[box.keySide].map((token) => element("span", { textContent: token.length < 2 ? token : "", title: token })) : []));
+      const columns = element("span", { className: "columns", ariaHidden: "true" }, ...(short ? this.pass.tokens[box.keySide].map((token) => element("span", { className: token.length < 2 ? "" : "special", textContent: token.length < 2 || this.only ? token : "", title: token })) : []));
       const rows = element("span", { className: "rows", ariaHidden: "true" }, ...(labelled ? this.pass.rows[box.side].map((textContent) => element("span", { textContent })) : []));
       const figure = element("figure", { tabIndex: 0, role: "group", className: `table ${table.role}` }, named,
         element("div", { className: "cells" }, rows, element("div", { className: off ? "off" : "" }, canvas, ...overlays, columns)));
