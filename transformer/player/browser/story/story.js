@@ -488,7 +488,12 @@ export class Story {
     // The focused element may have disappeared, such as the button Start.
     if (this.data.kind === "tour" && document.activeElement === document.body) this.panel.querySelector(".st-key-story_next button").focus({ preventScroll: true });
     const edge = this.root.getBoundingClientRect().left + 30; // further left is another part of the page
-    if (box) Object.assign(arrow.style, { left: `${Math.max(edge, box.left)}px`, top: `${box.top + (beat.points === "map" ? 0.7 : 0.5) * box.height}px` }); // below the name of the map’s axis
+    if (box) {
+      const above = beat.points === "map" && box.width > 500; // beside the map it seems to mean one row; a narrow one has no room
+      arrow.classList.toggle("down", above);
+      const [left, top] = above ? [box.left + 0.45 * box.width, box.top + 24] : [Math.max(edge, box.left), box.top + 0.5 * box.height];
+      Object.assign(arrow.style, { left: `${left}px`, top: `${top}px` });
+    }
     this.write();
   }
 
