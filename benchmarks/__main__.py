@@ -31,6 +31,7 @@ NAMES = (
     "soak",
     "page_memory",
     "long_list",
+    "slow_network",
     "gpu",
 )
 
