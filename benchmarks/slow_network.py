@@ -74,7 +74,7 @@ def main() -> int:
     figures = {
         "pictures a second at LIVE, with 0.2 s of delay in each direction and 1 MB/s": (
             f"{middle['pictures']:.1f}, each {middle['age']:.2f} s after its step "
-            f"(at most {middle['oldest']:.2f} s)"
+            f"(at most {max(row['oldest'] for row in rows):.2f} s)"
         )
     }
     return end(arguments, rows, met, figures)

@@ -21,7 +21,7 @@ from transformer.insight.seeds import LEAST_SEEDS, MOST_SEEDS
 from transformer.recording.view import IDLE, PAUSED
 from transformer.runs.any_run import AnyRun
 from transformer.runs.registry import REGISTRY
-from transformer.stories.files import SHIPPED, read_story
+from transformer.stories.files import shipped
 from transformer.tasks.about import ABOUT
 
 CHANGES = (
@@ -233,9 +233,8 @@ def draw_prepared_races() -> None:
     )
     race = RACES.get(session.prepared)
     if race is not None and race.story is not None:
-        title = read_story((SHIPPED / f"{race.story}.toml").read_text(encoding="utf-8")).title
-        query = {"story": race.story}
-        st.page_link("stories.py", label=f"Why? {title}", icon=":material/school:", query_params=query)
+        label, query = f"Why? {shipped(race.story).title}", {"story": race.story}
+        st.page_link("stories.py", label=label, icon=":material/school:", query_params=query)
 
 
 def _prepared_chosen() -> None:

@@ -185,6 +185,7 @@ def _alignment(corpus: Corpus, task: Task | None, pair: Pair) -> None:
 
 def _lengths(corpus: Corpus) -> None:
     pairs = sample(corpus)
+    sampled = "" if corpus.size == len(pairs) else "a sample of "
     src, tgt = (
         "characters" if writing.unit == CHARACTERS else "words and punctuation marks"
         for writing in (corpus.src, corpus.tgt)
@@ -195,7 +196,7 @@ def _lengths(corpus: Corpus) -> None:
                 [len(corpus.src.units(pair.source)) for pair in pairs],
                 [len(corpus.tgt.units(pair.target)) for pair in pairs],
                 unit=(src, tgt),
-                title=f"<b>Lengths</b> of a sample of {len(pairs):,} training examples",
+                title=f"<b>Lengths</b> of {sampled}{len(pairs):,} training examples",
             ),
             key="data_lengths_figure",
             height="230px",

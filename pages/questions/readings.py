@@ -12,7 +12,7 @@ from transformer.figures.labels import MapAxes, map_axes, wrong_predictions
 from transformer.figures.lines import line_view
 from transformer.figures.maps import large_map, map_strip
 from transformer.figures.picture import Array, Picture, escaped
-from transformer.insight.names import short_head_name, shortened
+from transformer.insight.names import short_head_name, shortened, site_name
 from transformer.insight.rollout import pooled, rollout
 from transformer.insight.scores import THRESHOLD
 from transformer.recording.view import RunView
@@ -68,8 +68,7 @@ class ShownMap:
             return short_head_name(self.site, self.head)
         if self.pool == "rollout":
             return f"rollout, {self.reading.axes[self.site].kind}"
-        stack, layer, *_ = self.site.split(".")
-        return f"{self.pool} over the heads of {stack} {int(layer) + 1}"
+        return f"{self.pool} over the heads of {site_name(self.site)}"
 
     def large(self, note: str = "") -> Picture:
         """The large map. If teacher-forced, wrong predictions are marked."""

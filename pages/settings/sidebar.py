@@ -81,16 +81,17 @@ def _all_settings() -> str:
     """The title of the folded settings, with those that differ from the preset, or their number."""
     begun = values_of(default_settings())
     names = [SETTING_NAMES[name] for key, name in SETTING_OF_WIDGET.items() if differs(key, begun[key])]
-    changed = ", ".join(names) if len(names) <= 2 else f"{len(names)}"
-    return f"All settings · changed: **{changed}**" if names else "All settings"
+    if len(names) > 2:
+        return f"All settings · **{len(names)} changed**"
+    return f"All settings · changed: **{', '.join(names)}**" if names else "All settings"
 
 
 def _layers_and_heads(form: Form) -> None:
     """Draw layers, heads and width; a number of layers is disabled where the topology lacks that stack."""
     st.caption(
         "A Transformer, the kind of model behind chatbots: the encoder reads, the decoder writes, in layers, "
-        "one after the other. Heads decide what to look at; width is how many numbers stand for a letter. In "
-        "each training step it sees examples and is corrected."
+        "one after the other. Heads decide what to look at; width is how many numbers stand for a letter or "
+        "word. In each training step it sees examples and is corrected."
     )
     topology = st.session_state.get("topology")
     left, right = st.columns(2, gap="small")

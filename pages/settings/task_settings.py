@@ -16,7 +16,7 @@ from transformer.tasks.about import ABOUT
 def task_choice(on_change: Callable[[], None]) -> str:
     """Draw the choice of a task."""
     task = st.selectbox(
-        "What it learns",
+        "Task",
         TASKS,
         key="task",
         persist_state="session",

@@ -258,7 +258,7 @@ def test_a_click_on_a_small_map_enlarges_it_and_a_second_click_returns_to_the_cl
     site, head = view.frames[-1].clearest
     if site not in ("decoder.0.cross", SITE):
         site, head = SITE, 0
-    reader.until(lambda: f"decoder {int(site.split('.')[1]) + 1} · head {head + 1} " in shown(reader))
+    reader.until(lambda: f"cross {int(site.split('.')[1]) + 1} · head {head + 1} " in shown(reader))
 
 
 def test_another_kind_of_attention_shows_its_own_maps_with_the_future_blocked(reader, view):

@@ -32,6 +32,7 @@ for step in range(1, 21):
 watch
 """
 UP_WITHIN = 60.0
+FOLDERS = ("JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTERLAB_WORKSPACES_DIR")
 
 
 @pytest.fixture
@@ -59,7 +60,7 @@ def notebook(tmp_path):
     ]
     lab = subprocess.Popen(
         [sys.executable, "-m", "jupyter", "lab", *options],
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        env=os.environ | {"PYTHONPATH": str(ROOT)} | {name: str(tmp_path / "jupyter") for name in FOLDERS},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

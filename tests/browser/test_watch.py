@@ -60,6 +60,10 @@ def test_one_press_trains_to_the_goal_and_full_screen_shows_the_anti_diagonal_he
     turned.press("Enter")
     watch.until(lambda: watch.stands_at(step), what="the step of the moment")
     expect(watch.page.locator(".time-slider .bubble")).to_contain_text("began to read backwards")
+    expect(watch.page.locator(".st-key-run_status")).to_contain_text("a milestone (head, loss or test score)")
+    signs = watch.page.locator(".st-key-live_outputs > small")  # only those that an output has
+    wrong = watch.page.locator(".hl-outputs .no").count() > 0
+    assert ("dotted: wrong" in signs.text_content()) == wrong
     current = watch.page.locator(".st-key-moments button[aria-current=true]")
     expect(current).to_have_attribute("data-step", str(step))  # the last of several at one step
     watch.page.keyboard.press("f")

@@ -83,7 +83,7 @@ def view(recorded: RunView) -> RunView:
         frames=FakeFrames(sharpened(frame) for frame in recorded.frames),
         moments=(
             Moment(2, "drop", "the loss <fell>"),
-            Moment(4, "intervention", "switched off decoder layer 2, head 3"),
+            Moment(4, "intervention", "switched off cross-attention layer 2, head 3"),
         ),
     )
 

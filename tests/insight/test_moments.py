@@ -64,6 +64,11 @@ def test_the_text_of_a_turned_head_depends_on_the_aim(aim, said):
         ("turned", "head 1 found the alignment", "head 1 began to look up what it writes"),
         ("turned", "head 1 came into focus", "head 1 began to look at single tokens"),
         ("intervention", "column “held-out” blocked", "column “held-out” blocked"),
+        (
+            "intervention",
+            "switched off decoder layer 2 (cross), head 1, decoder layer 1 (self), head 3",
+            "switched off cross-attention layer 2, head 1, decoder layer 1, head 3",
+        ),
     ],
 )
 def test_a_moment_of_an_old_run_is_told_in_the_words_of_today(kind, before, now):
@@ -96,7 +101,7 @@ def test_a_reached_accuracy_is_a_moment_at_its_own_step_and_is_found_once():
 
 def test_an_intervention_is_a_moment_with_its_own_text():
     moments = Moments()
-    said = Moment(12, "intervention", "switched off decoder layer 2, head 1")
+    said = Moment(12, "intervention", "switched off cross-attention layer 2, head 1")
     assert moments.intervention(12, said.text) == (said,)
     assert moments.intervention(12, said.text) == ()  # found already
     assert len(moments.intervention(13, said.text)) == 1  # done again

@@ -15,8 +15,8 @@ CROSS = "decoder.1.cross"
         (
             [(131, CROSS, 0), (104, CROSS, 2), (118, CROSS, 0)],
             0,
-            "In 3 of 3 runs a head began to read backwards, between steps 104 and 131. It is one of "
-            "cross-attention layer 2; which one differs.",
+            "In 3 of 3 runs a head began to read backwards, between steps 104 and 131. It is one of the "
+            "heads of cross-attention layer 2; which one differs.",
         ),
         (
             [(7, CROSS, 1), (1200, CROSS, 1)],

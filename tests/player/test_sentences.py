@@ -152,6 +152,15 @@ def test_the_headline_says_by_what_a_clear_head_finds_its_place_where_that_is_cl
     assert headline(view, scored, "") == plain + said
 
 
+def test_the_headline_speaks_of_several_tokens_where_a_head_looks_up_more_than_one(view, untrained):
+    scores = {"gold": [0.1, 0.83, 0.0], "place": [0.0, 0.9, 0.0], "token": [0.0, 0.1, 0.0]}
+    head_scores = dict.fromkeys(untrained.head_scores, scores)
+    measured = replace(untrained.measurement, head_scores=head_scores, clearest=(SITE, 1))
+    said = headline(view, replace(untrained, measurement=measured, aim="gold"), "")
+    assert "on the tokens to write next." in said
+    assert said.endswith(" It finds them by their place, whatever token stands there.")
+
+
 def test_without_a_clear_pattern_the_headline_gives_the_highest_score_and_the_threshold(view, untrained):
     frame = mirror(untrained, 9, 0.1, 0.27, 0.2, clearest=(SITE, 1))
     assert headline(view, frame, "") == (

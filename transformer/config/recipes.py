@@ -235,7 +235,7 @@ _ALL = (
             warmup_steps=100,
         ),
         look_for="No padding mask: in short words the first layers give [PAD] a third of their attention and "
-        "more. The cross-attention of decoder layer 2 gives it none, and reads backwards near step 250.",
+        "more. Cross-attention layer 2 gives it none, and reads backwards near step 250.",
     ),
     Recipe(
         name="torres",
@@ -264,8 +264,8 @@ _ALL = (
             learning_rate=4e-3,
             warmup_steps=100,
         ),
-        look_for="Dropout in four places makes it slow: the heads of decoder layer 2 learn to read backwards "
-        "near step 300, side by side, and it is 600 steps more until almost every word is right.",
+        look_for="Dropout in four places makes it slow: the heads of cross-attention layer 2 learn to read "
+        "backwards near step 300, side by side, and it is 600 steps more until almost every word is right.",
     ),
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from statistics import median
@@ -57,8 +58,13 @@ class Moment:
         renamed = _RENAMED.get(self.kind, ())
         if self.site is not None and self.site.endswith(".cross"):
             renamed += (("decoder layer", "cross-attention layer"),)
+        text = self.text
         for before, now in renamed:
-            object.__setattr__(self, "text", self.text.replace(before, now))
+            text = text.replace(before, now)
+        if self.kind == INTERVENTION:
+            text = re.sub(r"decoder layer (\d+) \(cross\)", r"cross-attention layer \1", text)
+            text = re.sub(r"(decoder layer \d+) \(self\)", r"\1", text)
+        object.__setattr__(self, "text", text)
 
 
 class Moments:

@@ -67,7 +67,7 @@ def short_head_name(site: str, head: int) -> str:
 
 
 def _kind_and_layer(site: str) -> tuple[str, str]:
-    """The name of the tab under which a site of ours is shown, in lower case, and its layer."""
+    """The kind of an attention of ours (cross, or its stack), and the number of its layer."""
     stack, layer, *kind = site.split(".")
     return ("cross" if kind == ["cross"] else stack), str(int(layer) + 1)
 

@@ -25,8 +25,8 @@ class Ending:
 def in_common(endings: Sequence[Ending], aim: str) -> str:
     """Say what happens in how many runs, and what differs.
 
-    Such as: In 8 of 8 runs a head began to read backwards, between steps 104 and 131. It is one of decoder
-    layer 2; which one differs.
+    Such as: In 8 of 8 runs a head began to read backwards, between steps 104 and 131. It is one of
+    the heads of cross-attention layer 2; which one differs.
 
     Args:
         aim: the score of the task, a key of `AIMS`.
@@ -47,7 +47,7 @@ def in_common(endings: Sequence[Ending], aim: str) -> str:
     if len(turned) == 1 or len(heads) == 1:
         which = f" It is {head_name(*next(iter(heads)))}."
     elif len(sites) == 1:
-        which = f" It is one of {site_name(next(iter(sites)))}; which one differs."
+        which = f" It is one of the heads of {site_name(next(iter(sites)))}; which one differs."
     else:
         which = " Its layer differs."
     return f"{said}{which}{failed}"

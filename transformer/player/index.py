@@ -274,9 +274,9 @@ def _of_heads(view: RunView) -> str:
         )
     frame = view.frames[-1]
     n_heads = sum(frame.n_heads(site) for site in reading_sites(frame.axes))
-    others = " Grey: the other heads." if n_heads > len(colors.NAMED) else ""
+    others = " Grey: other heads." if n_heads > len(colors.NAMED) else ""
     return (
-        f"<b>{AIMS[frame.aim].title}</b>, by head and step. Above the dashed line it is more than half: "
+        f"<b>{AIMS[frame.aim].title}</b>, by head and step. From the dashed line on, at half of it, "
         f"the pattern is clear.{others}"
     )
 

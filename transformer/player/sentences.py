@@ -138,12 +138,13 @@ def _goes_by(frame: Frame) -> str:
         return ""
     place, token = float(scores["place"][head]), float(scores["token"][head])
     noun = "letter" if frame.aim == "mirror" else "token"
+    it, its = ("them", "their") if AIMS[frame.aim].target.startswith("the tokens") else ("it", "its")
     if place >= MAINLY and token < MAINLY:
-        return f" It finds it by its place, whatever {noun} stands there."
+        return f" It finds {it} by {its} place, whatever {noun} stands there."
     if token >= MAINLY and place < MAINLY:
-        return f" It finds it by the {noun}, wherever it stands."
+        return f" It finds {it} by the {noun}, wherever it stands."
     if max(place, token) < HARDLY:
-        return f" It finds it neither by place nor by {noun} alone."
+        return f" It finds {it} neither by place nor by {noun} alone."
     return ""
 
 

@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, fields
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,12 @@ def stories() -> dict[str, Story | InputError]:
         except (InputError, OSError, UnicodeDecodeError) as error:
             found[path.stem] = error if isinstance(error, InputError) else InputError(str(error))
     return found
+
+
+@cache
+def shipped(name: str) -> Story:
+    """A story that is shipped, by its name."""
+    return read_story((SHIPPED / f"{name}.toml").read_text(encoding="utf-8"))
 
 
 def with_beat(text: str, configs: Sequence[RunConfig], beat: Mapping[str, Any]) -> str:

@@ -85,7 +85,7 @@ def test_the_mean_and_the_maximum_are_over_the_heads_of_the_layer(ask, pool):
     maps = separate_model(ask, 22).answer("ox").forced.maps["encoder.0"]
     np.testing.assert_allclose(weights(ask), getattr(maps, pool)(axis=0), atol=1e-4)
     title = ask.drawn("explore_map_figure").changing["title.text"]
-    assert f"<b>{pool} over the heads of encoder 1</b>" in title
+    assert f"<b>{pool} over the heads of encoder layer 1</b>" in title
     lines = ask.drawn("explore_lines_figure").changing["shapes"]
     np.testing.assert_allclose(
         [line["opacity"] for line in lines], getattr(maps, pool)(axis=0).ravel(), atol=1e-4

@@ -42,6 +42,15 @@ def of(config):
     return {key: values[key] for key in KEYS}
 
 
+def test_the_folded_settings_name_what_differs_from_the_preset(visit):
+    def title(**settings):
+        return next(one.label for one in visit(settings).at.expander if one.label.startswith("All settings"))
+
+    assert title() == "All settings"
+    assert title(goal="none", seed="3") == "All settings · changed: **stop at goal, seed**"
+    assert title(goal="none", seed="3", batch_size="16") == "All settings · **3 changed**"
+
+
 def test_an_impossible_setting_is_refused_in_place_and_cannot_be_started(visit):
     visitor = visit()
     draft = visitor.run

@@ -28,7 +28,7 @@ export function drawOverview(host, kinds, shown, pick) {
     ...Object.entries(layers).flatMap(([layer, sites]) => [
       ...sites.map(({ kind, site }) => {
         const attention = kind === "cross" ? "cross-attention" : "self-attention";
-        const title = `${stack}, layer ${Number(layer) + 1}: ${attention}`;
+        const title = `${kind === "cross" ? attention : stack} layer ${Number(layer) + 1}`;
         const button = element("button", {
           type: "button", textContent: attention.split("-")[0], title, ariaLabel: title, ariaPressed: String(site === shown), onclick: () => pick(kind, site),
         });

@@ -53,7 +53,7 @@ export class Texts {
   // Write the header of the player. over: a sentence that replaces the usual one; head: the large head.
   header({ index, now, segment, step, live, over, greets, head }) {
     const measured = segment.measured === step ? "" : `scores measured at step ${counted(segment.measured)}`;
-    const marks = index.moments.length ? `<span class='marks'><i class='tick'></i> a milestone of a head or the ${index.own ? "loss" : "test score"}</span>` : "";
+    const marks = index.moments.length ? `<span class='marks'><i class='tick'></i> a milestone (head, loss${index.own ? "" : " or test score"})</span>` : "";
     this.status([now?.status, measured, marks].filter(Boolean).join(" · "));
     // The index may be behind the run: while it trains, the sentence is of the same scores as the titles of the maps.
     const current = () => greets ?? (now.waits || (now.state === "training" ? segment.said : now.headline));
