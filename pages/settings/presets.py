@@ -127,7 +127,7 @@ PRESETS = {
                 "Chinese to English",
                 "zh-en",
                 275,
-                "what comes first in Chinese comes last",
+                "first in Chinese, last in English",
                 "Relative clauses and places move from the front to the end, and measure words get "
                 "no weight. 纽约是一座城市 is never trained on.",
             ),

@@ -89,9 +89,9 @@ def _all_settings() -> str:
 def _layers_and_heads(form: Form) -> None:
     """Draw layers, heads and width; a number of layers is disabled where the topology lacks that stack."""
     st.caption(
-        "A Transformer, the kind of model behind chatbots: the encoder reads, the decoder writes, in layers, "
-        "one after the other. Heads decide what to look at; width is how many numbers stand for a letter or "
-        "word. In each training step it sees examples and is corrected."
+        "A Transformer, as behind chatbots: layer by layer the encoder reads, the decoder writes; heads "
+        "decide where to look. Width: numbers per letter or word. In each training step it sees examples and "
+        "is corrected."
     )
     topology = st.session_state.get("topology")
     left, right = st.columns(2, gap="small")
