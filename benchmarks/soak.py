@@ -30,6 +30,7 @@ import re
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Awaitable
 from contextlib import suppress
 from pathlib import Path
@@ -174,6 +175,7 @@ async def _story(visitor: Visitor, run: str, draw: random.Random) -> None:
 async def _upload(visitor: Visitor, run: str, draw: random.Random) -> None:
     """Upload pairs and train on them for a moment."""
     await visitor.does(visitor.go("data", ""))
+    await visitor.until(lambda: "pairs_upload" in visitor._others)  # the page before may have ended last
     text = "\n".join(f"{left}\t{right}" for left, right in draw.sample(PAIRS, 100))
     await visitor.does(visitor.upload("pairs_upload", "pairs.tsv", text.encode()))
     await visitor.does(visitor.press("data_train"))
@@ -267,7 +269,9 @@ class Soak:
             if draw.random() < 0.3:
                 self.problems += [f"visit {number}, back: {one}" for one in await self._return(draw)]
         except Exception as error:  # the other visitors go on
-            self.problems.append(f"visit {number}, {doing}: {type(error).__name__}: {error}")
+            steps = traceback.extract_tb(error.__traceback__)
+            line = next(step.line for step in reversed(steps) if step.filename == __file__)
+            self.problems.append(f"visit {number}, {doing}: {type(error).__name__}: {error}, at {line}")
         finally:
             self.problems += [f"visit {number}, {doing}: {one}" for one in await visitor.leave()]
 
