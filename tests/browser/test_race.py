@@ -112,7 +112,7 @@ def test_the_difference_is_right_minus_left_and_a_blocked_cell_counts_as_zero(wa
     expect(watch.page.locator(".st-key-time_badge")).to_have_text("last step")
     watch.choose("kind", "decoder")
     watch.page.locator(".st-key-race_head select").select_option(index=1)
-    watch.until(lambda: "cross 1 · head 1" in watch.plot("race_right", "title()"), what="the head")
+    watch.until(lambda: "decoder 1 · head 1" in watch.plot("race_right", "title()"), what="the head")
     left, difference, right = (
         watch.plot(f"race_{name}", "weights()") for name in ("left", "difference", "right")
     )
