@@ -218,7 +218,7 @@ def test_the_tour_is_taken_by_keyboard_alone_and_restores_the_previous_screen(to
     tab_to(told, ".st-key-story_next")
     go_on()
     go_on()
-    assert re.match(r"Step \d+: cross-attention layer", told.said)
+    assert re.match(r"Step \d+: cross \d · head", told.said)
     does(".time-slider > input", "PageDown", key="Shift+Tab")
     go_on()
     go_on()
