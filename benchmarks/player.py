@@ -32,6 +32,8 @@ PICTURES, OLDEST, FILM, DRAGGED = 20.0, 0.3, 55.0, 55.0
 """Minimum pictures a second; maximum seconds since the step; minimum steps a second of film and drag."""
 CLICK, WORD = (33.0, 50.0), (150.0, 400.0)
 """Maximum milliseconds to the answer: the median and 95 %."""
+LATE = 1.0
+"""Seconds from which on a picture must be said to be late."""
 RACED = 6.0
 """Minimum pictures a second of each map of a race."""
 NOTE = """(name) => {
@@ -39,7 +41,8 @@ NOTE = """(name) => {
   window.drawn = [];
   window.noting?.disconnect();
   window.noting = new MutationObserver(() => {
-    window.drawn.push([Date.now() / 1e3, Number(host.dataset.step)]);
+    const late = document.querySelector(".st-key-run_status p")?.textContent.includes("late");
+    window.drawn.push([Date.now() / 1e3, Number(host.dataset.step), Boolean(late)]);
   });
   window.noting.observe(host, { attributes: true, attributeFilter: ["data-draws"] });
 }"""
@@ -69,18 +72,22 @@ TILE = """(head) => new Promise((resolve, reject) => {
 
 
 def pictures(page: Page, server: Server) -> dict[str, float]:
-    """Return the rate and the age of the pictures drawn in the next seconds of the training."""
+    """Return the rate and the age of the pictures drawn in the next seconds of the training.
+
+    `unsaid` is the number of those older than LATE seconds while the page did not say that LIVE is late.
+    """
     server.steps()
     page.evaluate(NOTE, "live_map")
     time.sleep(SECONDS)
     drawn = page.evaluate("window.drawn")
     trained = dict(server.steps())
-    inside = [(at, step) for at, step in drawn if step in trained]
-    ages = sorted(at - trained[step] for at, step in inside)
-    new = [later for (_, before), (_, later) in pairwise(drawn) if later != before]
+    inside = [(at - trained[step], late) for at, step, late in drawn if step in trained]
+    ages = sorted(age for age, _ in inside)
+    steps = [step for _, step, _ in drawn]
     return {
-        "pictures": len(new) / SECONDS,
-        "backwards": sum(later < earlier for (_, earlier), (_, later) in pairwise(drawn)),
+        "pictures": sum(later != earlier for earlier, later in pairwise(steps)) / SECONDS,
+        "backwards": sum(later < earlier for earlier, later in pairwise(steps)),
+        "unsaid": sum(age > LATE and not late for age, late in inside),
         "age": statistics.median(ages),
         "oldest": ages[-1],
     }

@@ -13,28 +13,17 @@ from __future__ import annotations
 import statistics
 import sys
 import time
-from itertools import pairwise
 from typing import Any
 
+from benchmarks.player import WARM, pictures
 from benchmarks.tools.browser import SIZE, chromium
 from benchmarks.tools.measuring import end, options, spread
 from benchmarks.tools.proxy import Proxy
 from benchmarks.tools.server import Server
 
 DELAY, RATE = 0.2, 1e6
-WARM, SECONDS = 4.0, 20.0
-PICTURES, OLDEST = 5.0, 1.0
-"""Minimum pictures a second; maximum seconds since the step of a picture that is not said to be late."""
-NOTE = """() => {
-  const host = document.querySelector(".st-key-live_map .live-figure");
-  window.drawn = [];
-  window.noting?.disconnect();
-  window.noting = new MutationObserver(() => {
-    const late = document.querySelector(".st-key-run_status p").textContent.includes("late");
-    window.drawn.push([Date.now() / 1e3, Number(host.dataset.step), late]);
-  });
-  window.noting.observe(host, { attributes: true, attributeFilter: ["data-draws"] });
-}"""
+PICTURES = 5.0
+"""Minimum pictures a second."""
 
 
 def main() -> int:
@@ -49,21 +38,7 @@ def main() -> int:
         proxy.delay, proxy.rate = DELAY, RATE
         for number in range(arguments.seeds):
             time.sleep(WARM)
-            server.steps()
-            page.evaluate(NOTE)
-            time.sleep(SECONDS)
-            drawn = page.evaluate("window.drawn")
-            trained = dict(server.steps())
-            ages = [(at - trained[step], late) for at, step, late in drawn if step in trained]
-            rows.append(
-                {
-                    "round": number,
-                    "pictures": sum(one[1] != next_[1] for one, next_ in pairwise(drawn)) / SECONDS,
-                    "age": statistics.median(age for age, _ in ages),
-                    "oldest": max(age for age, _ in ages),
-                    "unsaid": sum(age > OLDEST and not late for age, late in ages),
-                }
-            )
+            rows.append({"round": number, **pictures(page, server)})
         page.close()
     spread(rows, ("pictures", "age", "oldest", "unsaid"), ".2f")
     middle = {name: statistics.median(row[name] for row in rows) for name in rows[0]}

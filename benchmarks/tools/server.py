@@ -42,19 +42,19 @@ def free_port() -> int:
         return port
 
 
-def healthy(address: str) -> bool:
-    """Return whether the server at this address answers."""
+def healthy(address: str, path: str = "/_stcore/health") -> bool:
+    """Return whether the server at this address answers; the path is Streamlit's by default."""
     try:
-        with urllib.request.urlopen(f"{address}/_stcore/health", timeout=2) as answer:
+        with urllib.request.urlopen(f"{address}{path}", timeout=2) as answer:
             return bool(answer.status == 200)
     except OSError:
         return False
 
 
-def until_healthy(process: subprocess.Popen[Any], address: str) -> None:
+def until_healthy(process: subprocess.Popen[Any], address: str, path: str = "/_stcore/health") -> None:
     """Wait for a server. Raises RuntimeError if it ends or takes too long."""
     began = time.perf_counter()
-    while not healthy(address):
+    while not healthy(address, path):
         if process.poll() is not None or time.perf_counter() - began > UP_WITHIN:
             process.kill()
             raise RuntimeError(f"the server did not come up within {UP_WITHIN:g} s")

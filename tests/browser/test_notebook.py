@@ -6,12 +6,10 @@ import json
 import os
 import subprocess
 import sys
-import time
-import urllib.request
 
 import pytest
 
-from benchmarks.tools.server import ROOT, free_port
+from benchmarks.tools.server import ROOT, free_port, until_healthy
 from tests.browser.conftest import new_page
 
 CELL = """
@@ -31,7 +29,6 @@ for step in range(1, 21):
     watch.record(step, loss=loss.item())
 watch
 """
-UP_WITHIN = 60.0
 FOLDERS = ("JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTERLAB_WORKSPACES_DIR")
 
 
@@ -64,16 +61,9 @@ def notebook(tmp_path):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    address, began = f"http://127.0.0.1:{port}", time.monotonic()
+    address = f"http://127.0.0.1:{port}"
     try:
-        while True:
-            try:
-                urllib.request.urlopen(f"{address}/api", timeout=2)
-                break
-            except OSError:
-                assert lab.poll() is None, "JupyterLab has ended"
-                assert time.monotonic() - began < UP_WITHIN
-                time.sleep(0.2)
+        until_healthy(lab, address, "/api")
         yield f"{address}/lab/tree/own.ipynb"
     finally:
         lab.terminate()
@@ -85,6 +75,7 @@ def test_the_last_expression_of_a_cell_shows_every_step_of_a_watched_model(noteb
     errors = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.goto(notebook)
+    page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").wait_for()  # the kernel is there
     page.locator(".jp-Notebook .jp-Cell .cm-content").click()
     page.keyboard.press("Control+Enter")
     frame = page.frame_locator(".jp-OutputArea iframe")

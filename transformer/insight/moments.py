@@ -36,8 +36,12 @@ _RENAMED = {
         ("found the alignment", AIMS["gold"].turned),
         ("came into focus", AIMS["focus"].turned),
     ),
+    INTERVENTION: (
+        (r"decoder layer (\d+) \(cross\)", r"cross-attention layer \1"),
+        (r"(decoder layer \d+) \(self\)", r"\1"),
+    ),
 }
-"""Kind of moment to words in runs that were recorded before these words changed, and the words of today."""
+"""Kind of moment to patterns in runs that were recorded before words changed, and the words of today."""
 
 
 @dataclass(frozen=True)
@@ -58,13 +62,8 @@ class Moment:
         renamed = _RENAMED.get(self.kind, ())
         if self.site is not None and self.site.endswith(".cross"):
             renamed += (("decoder layer", "cross-attention layer"),)
-        text = self.text
         for before, now in renamed:
-            text = text.replace(before, now)
-        if self.kind == INTERVENTION:
-            text = re.sub(r"decoder layer (\d+) \(cross\)", r"cross-attention layer \1", text)
-            text = re.sub(r"(decoder layer \d+) \(self\)", r"\1", text)
-        object.__setattr__(self, "text", text)
+            object.__setattr__(self, "text", re.sub(before, now, self.text))
 
 
 class Moments:

@@ -78,6 +78,8 @@ class Aim:
 
     target: str
     """The cells whose share of the weight is the score."""
+    pronouns: tuple[str, str] = ("it", "its")
+    """How a sentence refers to the target."""
     title: str
     """Title of the scores of all heads."""
     turned: str
@@ -101,6 +103,7 @@ AIMS = {
     ),
     "gold": Aim(
         target="the tokens to write next",
+        pronouns=("them", "their"),
         title="Attention on the tokens to write next",
         turned="began to look up what it writes",
         does="looks up what it writes",

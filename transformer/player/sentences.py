@@ -138,7 +138,7 @@ def _goes_by(frame: Frame) -> str:
         return ""
     place, token = float(scores["place"][head]), float(scores["token"][head])
     noun = "letter" if frame.aim == "mirror" else "token"
-    it, its = ("them", "their") if AIMS[frame.aim].target.startswith("the tokens") else ("it", "its")
+    it, its = AIMS[frame.aim].pronouns
     if place >= MAINLY and token < MAINLY:
         return f" It finds {it} by {its} place, whatever {noun} stands there."
     if token >= MAINLY and place < MAINLY:
