@@ -29,7 +29,7 @@ for step in range(1, 21):
     watch.record(step, loss=loss.item())
 watch
 """
-FOLDERS = ("JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTERLAB_WORKSPACES_DIR")
+FOLDERS = ("JUPYTER_CONFIG_DIR", "JUPYTERLAB_WORKSPACES_DIR")  # not those of the person who runs this
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def notebook(tmp_path):
     ]
     lab = subprocess.Popen(
         [sys.executable, "-m", "jupyter", "lab", *options],
-        env=os.environ | {"PYTHONPATH": str(ROOT)} | {name: str(tmp_path / "jupyter") for name in FOLDERS},
+        env=os.environ | {"PYTHONPATH": str(ROOT)} | {name: str(tmp_path / name) for name in FOLDERS},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
