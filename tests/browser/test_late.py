@@ -106,10 +106,11 @@ def test_play_is_disabled_while_the_index_of_a_run_is_loading(watch, held):
 
 
 SLOW = """() => {
-  window.came = 0;
+  window.came = window.painted = 0;
   const paint = CanvasRenderingContext2D.prototype.putImageData;
   CanvasRenderingContext2D.prototype.putImageData = function (...what) {
     for (const end = performance.now() + 250; performance.now() < end;);
+    window.painted += 1;
     return paint.apply(this, what);
   };
   const news = window.sockets.find((one) => one.readyState === 1 && !one.url.includes("_stcore"));
@@ -126,7 +127,9 @@ def test_a_slow_page_is_sent_only_what_it_draws_and_a_page_that_cannot_draw_is_s
     start(visit, LONG)
     visit.page.evaluate(SLOW)
     visit.page.wait_for_timeout(3000)
-    assert visit.page.evaluate("window.came") <= 8  # 3 s of two pictures a second, and two undrawn messages
+    came, painted = visit.page.evaluate("[window.came, window.painted]")
+    assert 2 < painted < 30  # two canvases of each picture, a quarter of a second each
+    assert came <= painted / 2 + 3  # a picture that is being drawn, and two undrawn messages
     visit.page.evaluate(BROKEN)
     visit.until(lambda: visit.page.evaluate("window.came") > 8, what="more news")
     visit.errors.clear()

@@ -43,10 +43,7 @@ export class Player {
     document.addEventListener("click", ({ target }) => {
       const link = target.closest?.("button[data-head]");
       if (link) this.showNamed(link);
-      if (this.playing && target.closest?.(".st-key-run_start button")) {
-        this.playing = false; // the page is about to show the run
-        this.draw();
-      }
+      if (target.closest?.(".st-key-run_start button")) this.end();
     }, this.listens);
     // Fullscreen changes type sizes and wording.
     document.addEventListener("fullscreenchange", () => this.draw(true), this.listens);
@@ -336,6 +333,14 @@ export class Player {
     this.playing = false;
     this.draw();
     this.rest();
+  }
+
+  // The page is about to show another run, for which a step of this one means nothing: do not send it.
+  end() {
+    clearTimeout(this.resting);
+    if (!this.playing) return;
+    this.playing = false;
+    this.draw();
   }
 
   key({ key, target, ctrlKey, altKey, metaKey }) {
