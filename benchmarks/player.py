@@ -178,10 +178,12 @@ def film(page: Page, address: str) -> dict[str, float]:
     page.mouse.down()
     page.evaluate(NOTE, "live_map")
     began = time.perf_counter()
-    while (share := (time.perf_counter() - began) / FILMED) < 1:
+    while (passed := time.perf_counter() - began) < FILMED:
+        share = abs(1 - passed % 2)  # there and back: the slider has fewer pixels than pictures are drawn
         page.mouse.move(box["x"] + 10 + share * (box["width"] - 20), y)
         time.sleep(0.01)
-    dragged = page.evaluate("new Set(window.drawn.map(([, step]) => step)).size")
+    steps = page.evaluate("window.drawn.map(([, step]) => step)")
+    dragged = sum(later != earlier for earlier, later in pairwise(steps))
     page.mouse.up()
     page.locator(".st-key-time_live button").click()
     return {"film": played / FILMED, "drag": dragged / FILMED}

@@ -18,7 +18,7 @@ from pages.runs.keyring import keyring
 from pages.runs.run_list import lost_run_notice
 from pages.runs.share import share
 from pages.shared import ownership, selection
-from pages.shared.session import session, take_requests
+from pages.shared.session import rerun, session, take_requests
 from pages.shared.style import style
 from pages.stream.broadcaster import buttons_state
 from pages.stream.tickets import ticket
@@ -69,7 +69,7 @@ shown = player_data(runs)
 def watched() -> None:
     """Draw both runs; a choice in the player reruns only this fragment."""
     if stale():
-        st.rerun()
+        rerun()
     if len(own) > 1:
         own[0].thread.by_seconds = session.clock == "seconds"
     selection.kind(first.view)

@@ -14,7 +14,7 @@ from pages.player import COMPONENT, KEY, changed, stale
 from pages.runs.keyring import keyring, token_of
 from pages.runs.share import link
 from pages.shared.plain import plain, show_error
-from pages.shared.session import request, sent_value, session
+from pages.shared.session import request, rerun, sent_value, session
 from pages.shared.style import style
 from pages.stream.broadcaster import buttons_state
 from pages.stream.files import plotly
@@ -110,7 +110,7 @@ with st.container(key="problem"):
 def watched() -> None:
     """Draw the story. The browser responds to a key at once, and then reports the key here."""
     if stale() or "leave" in session.requests:
-        st.rerun()
+        rerun()
     data = telling.as_data(story, REGISTRY.owners.told(id_) or told)
     COMPONENT(
         key=KEY,

@@ -22,6 +22,7 @@ from pages.settings.beginnings import fill_once, values_of
 from pages.settings.expected import at_once
 from pages.settings.sidebar import settings
 from pages.shared import selection
+from pages.shared.session import rerun
 from pages.shared.style import style
 from pages.shared.wording import changed
 from pages.telling.listing import add_as_beat, offer_tour
@@ -80,7 +81,7 @@ def watched() -> None:
     """Draw the player as a fragment: a choice in it reruns only this function, which makes no pictures."""
     restore()
     if stale():
-        st.rerun()
+        rerun()
     word = chosen_word(run)
     selection.kind(run.view)  # takes the kind from the link; drops it if this model lacks it
     shown = on_screen(word)

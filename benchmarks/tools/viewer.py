@@ -40,6 +40,9 @@ class Viewer:
         self.headers: dict[str, str] = {}
         """Headers that are added to the handshake."""
         self._page_name, self._page = page, ""
+        self._drawing = page
+        self._begun = False  # whether the server has begun to answer the newest request for a whole page
+        self._drawn: str | None = None  # the page in the address of what has been received whole
         self._widgets: dict[str, WidgetState] = {}
         self._seen: dict[str, int] = {}  # hashes of large messages, and the script run of each
         self._runs = 0
@@ -103,10 +106,11 @@ class Viewer:
         await self._send(WidgetState(id=self._buttons[key], trigger_value=True))
 
     async def go(self, page: str, query: str) -> None:
-        """Request another page, as a link to it does."""
-        self._page_name, self._page, self.query = page, "", query
+        """Request another page, as a link to it does, and wait for it."""
+        self._page_name, self._page, self.query, self._drawn = page, "", query, None
         self._widgets, self._buttons, self._others, self._claimed = {}, {}, {}, {}
         await self._send(None)
+        await self.until(lambda: self._drawn == page)
 
     async def set_widgets(self, **values: dict[str, Any]) -> None:
         """Set the values of widgets by key and wait for the page's answer.
@@ -192,6 +196,7 @@ class Viewer:
         asked.widget_states.CopyFrom(WidgetStates(widgets=values))
         asked.cached_message_hashes.extend(self._seen)
         asked.context_info.url = self._address
+        self._begun = self._begun and bool(fragment)
         await socket.send(message.SerializeToString())
 
     def _take(self, data: bytes) -> None:
@@ -202,8 +207,14 @@ class Viewer:
             self._seen[message.hash] = self._runs
         elif message.ref_hash:
             self._seen[message.ref_hash] = self._runs
-        if kind == "new_session":
-            self._page = message.new_session.page_script_hash
+        if kind == "navigation":
+            shown = message.navigation
+            self._page = shown.page_script_hash
+            (self._drawing,) = {
+                page.url_pathname for page in shown.app_pages if page.page_script_hash == self._page
+            }
+        elif kind == "new_session":
+            self._begun |= not message.metadata.run.fragment_ids
             self.session = message.new_session.initialize.session_id
         elif kind == "page_info_changed":
             self.query = message.page_info_changed.query_string
@@ -219,7 +230,8 @@ class Viewer:
             answer = message.backend_operation_response
             self._told[answer.request_id] = answer
         elif kind == "script_finished":
-            self.full_runs += message.script_finished == ForwardMsg.FINISHED_SUCCESSFULLY
+            if message.script_finished == ForwardMsg.FINISHED_SUCCESSFULLY and self._begun:
+                self.full_runs, self._drawn = self.full_runs + 1, self._drawing
             self._finished()
 
     def _finished(self) -> None:

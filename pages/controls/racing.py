@@ -13,7 +13,7 @@ from pages.runs import drafts
 from pages.runs.known import known_runs, labels
 from pages.settings.races import DEFAULT_RACE, RACES
 from pages.shared import ownership, selection
-from pages.shared.session import CLOCKS, DRAFTS, RACE, request, session, take_requests
+from pages.shared.session import CLOCKS, DRAFTS, RACE, request, rerun, session, take_requests
 from pages.shared.wording import SETTING_NAMES, format_value
 from transformer.config import RunConfig
 from transformer.errors import InputError
@@ -153,7 +153,7 @@ def other_seeds(run: AnyRun) -> None:
             with store_error():
                 race(run, [run.config.with_changes(seed=one) for one in range(seed + 1, last + 1)])
     if pressed:
-        st.rerun()  # the problem is shown above
+        rerun()  # the problem is shown above
 
 
 def race_against(run: AnyRun) -> None:
@@ -202,7 +202,7 @@ def race_against(run: AnyRun) -> None:
             race(run, asked if isinstance(asked, str) else [run.config.changed(*asked)])
         pressed = True
     if pressed:
-        st.rerun()  # the problem is shown above
+        rerun()  # the problem is shown above
 
 
 def _value(run: AnyRun, name: str) -> Any:

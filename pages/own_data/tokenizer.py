@@ -11,7 +11,7 @@ import streamlit as st
 from pages.own_data.in_use import own_data, use
 from pages.own_data.pairs import most_megabytes
 from pages.shared.plain import plain, show_error
-from pages.shared.session import request, take_requests
+from pages.shared.session import request, rerun, take_requests
 from transformer.errors import InputError
 from transformer.tasks.pairs.store import intern_tokenizer
 from transformer.tasks.tokenizer import from_hub
@@ -54,7 +54,7 @@ def tokenizer_upload() -> None:
             _take(name, partial(_fetched, name))
         fetched = "tokenizer_refused" not in st.session_state
     if fetched:
-        st.rerun()  # the sidebar was drawn without the new tokenizer
+        rerun()  # the sidebar was drawn without the new tokenizer
     if "tokenizer_refused" in st.session_state:
         show_error(st.session_state["tokenizer_refused"])
     if own_data().tokenizer is not None:

@@ -13,7 +13,7 @@ from streamlit.errors import StreamlitInvalidLayoutContextError
 from pages.controls.words import remember_boxes
 from pages.player import player, stale
 from pages.shared import selection
-from pages.shared.session import session
+from pages.shared.session import rerun, session
 from transformer.recording.view import RunView
 from transformer.runs.any_run import AnyRun
 
@@ -55,7 +55,7 @@ def following(
         restore()
         view = run.view
         if stale() or rest(view) != drawn_for:
-            st.rerun()
+            rerun()
         try:
             draw(view)
             selection.keep_in_link(word)
@@ -64,6 +64,6 @@ def following(
                 opened = None if session.box is None else asdict(session.box)
                 player(run, view, word=word, parts=parts, answers=shown, opened=opened, picture=picture)
         except StreamlitInvalidLayoutContextError:
-            st.rerun()
+            rerun()
 
     look()

@@ -14,7 +14,7 @@ from pages.runs.run_list import run_list
 from pages.runs.share import share
 from pages.shared import selection
 from pages.shared.plain import plain
-from pages.shared.session import session
+from pages.shared.session import rerun, session
 from pages.shared.style import style
 from transformer.runs.any_run import AnyRun
 from transformer.shared.axes import is_own
@@ -46,7 +46,7 @@ def own_model(run: AnyRun, row: DeltaGenerator) -> None:
     @st.fragment
     def watched() -> None:
         if stale():
-            st.rerun()
+            rerun()
         selection.kind(run.view)
         player(
             run,

@@ -14,7 +14,7 @@ import streamlit as st
 from pages.runs import keyring
 from pages.runs.known import differing, listed_runs, show_run, stands_still
 from pages.shared.plain import show_error
-from pages.shared.session import joined, session
+from pages.shared.session import joined, rerun, session
 from transformer.errors import InputError
 from transformer.insight.moments import TURNED
 from transformer.player.sentences import STATE_SIGNS
@@ -63,7 +63,7 @@ def _stand(is_open: bool) -> None:
 @st.dialog("All runs", width="large", on_dismiss=lambda: _stand(False))
 def _dialog(current: AnyRun) -> None:
     if session.all_runs is None:
-        st.rerun()  # a run was opened
+        rerun()  # a run was opened
     own, elsewhere = listed_runs(current)
     runs = sorted([*own, *elsewhere.values()], key=stands_still)
     names = {run.id: name for name, run in elsewhere.items()}

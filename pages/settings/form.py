@@ -12,6 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from pages.shared import ownership
 from pages.shared.plain import plain, show_error
+from pages.shared.session import rerun
 from pages.shared.wording import in_words
 from transformer.config import RunConfig
 from transformer.errors import InputError
@@ -120,4 +121,4 @@ def _drop_infinite(key: str) -> None:
     with suppress(ValueError):
         if math.isinf(float(st.query_params.get(key, ""))):
             del st.query_params[key]
-            st.rerun()  # the initial values have already been read from the link
+            rerun()  # the initial values have already been read from the link

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
@@ -261,6 +261,15 @@ def take_requests(*what: str) -> Iterator[tuple[str, Any]]:
     for name in [name for name in requests if name in what]:
         yield name, requests[name]
         requests.pop(name, None)
+
+
+def rerun() -> NoReturn:
+    """Run the whole page again, or the page whose link was followed meanwhile.
+
+    `st.rerun` replaces a request that waits, with its page. So first give way to it, as each element does.
+    """
+    st.empty()
+    st.rerun()
 
 
 def came_back() -> bool:

@@ -24,6 +24,8 @@ from transformer.runs.registry import REGISTRY
 
 TICK, SLOWEST, EACH, EACH_RUN = 0.036, 0.16, 0.004, 0.012
 """Seconds between two messages: the base, the most, and what each viewer and each further run add to it."""
+MOST_PAUSE = 1.0
+"""Most seconds over which steps that arrive together are spread out."""
 FOUND_SECONDS = 5.0
 """Seconds until the run is looked up again: it may have left memory, or been replaced."""
 MOST_CHUNKS = 64
@@ -93,6 +95,7 @@ class RunBroadcaster:
         self._lock = threading.Lock()
         self._found_at = self._grew_at = time.monotonic()
         self._newest = -1
+        self._pauses = WATCHED_SECONDS, WATCHED_SECONDS  # the last two between arrivals of steps
         self._whole: tuple[object, bytes] = ((), b"")
         self._chunks: dict[str, bytes] = {}  # by name, compressed
         self._frames: dict[tuple[str, bool], tuple[object, bytes]] = {}  # of each word the newest
@@ -122,6 +125,7 @@ class RunBroadcaster:
             self.index.update(view)
             steps = view.frames.steps
             if steps and (steps[-1] > self._newest or steps[-1] < self.now.at):
+                self._pauses = self._pauses[1], now - self._grew_at
                 self._grew_at, self._newest = now, steps[-1]
             at, before = self._next(steps, now, seconds), self.now
             state = self._state(view, at, n_viewers)
@@ -143,7 +147,9 @@ class RunBroadcaster:
             n_later += 1
         if not n_later:
             return at
-        ticks = max(1, round((self._grew_at + WATCHED_SECONDS - now) / seconds))
+        # One long pause is an evaluation; several are those of runs that take turns.
+        pause = min(MOST_PAUSE, max(WATCHED_SECONDS, min(self._pauses)))
+        ticks = max(1, round((self._grew_at + pause - now) / seconds))
         return steps[len(steps) - n_later + math.ceil(n_later / ticks) - 1]
 
     def _state(self, view: RunView, at: int, n_viewers: int) -> dict[str, Any]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import uvicorn
@@ -18,6 +19,8 @@ from streamlit import config
 
 from pages.stream.files import FirstPage, compressed, file, plotly
 
+M_ARENA_MAX, N_HEAPS = -8, 2
+"""The option of `mallopt` (malloc.h), and its value here."""
 SHUTDOWN_SECONDS = 1
 """Seconds that the server waits at shutdown for its connections to close."""
 
@@ -72,11 +75,21 @@ def middleware() -> list[Middleware]:
 async def lifespan(app: object) -> AsyncIterator[None]:
     """Compress plotly.js before a page needs it; at shutdown, halt all runs after their current step."""
     _hurry_at_the_end()
+    _share_heaps()
     squeezing = asyncio.create_task(asyncio.to_thread(compressed, plotly()))
     yield
     await squeezing
     if (loaded := sys.modules.get("transformer.runs.registry")) is not None:
         await asyncio.to_thread(loaded.REGISTRY.close)
+
+
+def _share_heaps() -> None:
+    """Let the threads share a few heaps, if the C library can.
+
+    The GNU C library makes up to eight per processor, and what is free in one is of no use to the others.
+    """
+    with suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).mallopt(M_ARENA_MAX, N_HEAPS)
 
 
 def _hurry_at_the_end() -> None:

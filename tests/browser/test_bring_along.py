@@ -73,7 +73,8 @@ def test_start_ends_the_film_and_trains_a_new_model(watch):
     watch.open(RECORDED)
     # At once: the player sends a step a quarter of a second after it was chosen.
     watch.page.evaluate(
-        "for (const key of ['time_play', 'run_start']) document.querySelector(`.st-key-${key} button`).click()"
+        "for (const key of ['time_play', 'run_start'])"
+        " document.querySelector(`.st-key-${key} button`).click()"
     )
     watch.until(lambda: watch.state in ("training", "finished"))
     watch.until(lambda: watch.number("live_map", "step") > 0)
