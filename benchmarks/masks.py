@@ -25,11 +25,12 @@ MASKS = {"both": {}, "no causal": {"causal_mask": False}, "no padding": {"paddin
 
 
 def padding_share(frame: Frame) -> float:
-    """Return the share of attention on [PAD] in padded words."""
+    """Return the share of attention on [PAD] in padded words; 0 if the model reads none."""
     longest = max(len(tracked.text) for tracked in frame.words)
     rows = [row for row, tracked in enumerate(frame.words) if len(tracked.text) < longest]
     sites = [site for site, axes in frame.axes.items() if axes.key == "src"]
-    return statistics.mean(float(frame.on_padding(row, site).mean()) for row in rows for site in sites)
+    shares = [float(frame.on_padding(row, site).mean()) for row in rows for site in sites]
+    return statistics.mean(shares) if shares else 0.0
 
 
 def measure(seed: int, masks: str) -> dict[str, Any]:

@@ -45,7 +45,7 @@ from benchmarks.tools.measuring import end
 from benchmarks.tools.server import Server
 from benchmarks.tools.viewer import Viewer, get
 from pages.stream.tickets import HEADER
-from transformer.recording.view import ENDED, PAUSED
+from transformer.recording.view import ENDED, PAUSED, TRAINING
 from transformer.runs.limits import Limits
 from transformer.storage.file import SUFFIX
 from transformer.storage.saved import read_run
@@ -89,6 +89,7 @@ class Visitor(Viewer):
     def __init__(self, soak: Soak, query: str) -> None:
         super().__init__(soak.server.address, query)
         self._soak, self._followed = soak, ""
+        self.stream: Stream = Stream()
         self._tasks: list[asyncio.Task[None]] = []
 
     async def does(self, asking: Awaitable[None]) -> None:
@@ -180,9 +181,11 @@ async def _upload(visitor: Visitor, run: str, draw: random.Random) -> None:
     await visitor.does(visitor.press("data_train"))
     await visitor.until(lambda: "run=" in visitor.query)
     await visitor.does(visitor.ask())
+    stream = visitor.stream
+    await visitor.until(lambda: stream.state in (TRAINING, *ENDED), WAITING_SECONDS)
     await asyncio.sleep(draw.uniform(1, 5))
-    if "run_stop" in visitor._buttons:
-        await visitor.does(visitor.press("run_stop"))
+    await visitor.does(visitor.press("run_stop"))
+    await visitor.until_ended()
 
 
 async def _export(visitor: Visitor, run: str, draw: random.Random) -> None:
@@ -270,7 +273,9 @@ class Soak:
         except Exception as error:  # the other visitors go on
             steps = traceback.extract_tb(error.__traceback__)
             line = next(step.line for step in reversed(steps) if step.filename == __file__)
-            self.problems.append(f"visit {number}, {doing}: {type(error).__name__}: {error}, at {line}")
+            said = f"{type(error).__name__}: {error}, at {line}"
+            shown = f"{visitor.query[:90]}, {visitor.stream.state}, {visitor.alerts[-1:]}"
+            self.problems.append(f"visit {number}, {doing}: {said} ({shown})")
         finally:
             self.problems += [f"visit {number}, {doing}: {one}" for one in await visitor.leave()]
 
@@ -326,6 +331,7 @@ def allowed(n_visitors: int) -> dict[str, float]:
         "queue": runs,
         "upload bytes": 64e6,
         "question bytes": ANSWERS,
+        "tasks": sessions + runs,
         "untrained bytes": 64 * 2**20,
         "sessions": sessions,
         "AppSession objects": sessions,

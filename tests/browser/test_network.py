@@ -180,3 +180,27 @@ def test_a_page_without_a_player_says_that_the_connection_is_lost(watch, proxy):
     expect(watch.page.locator("#headlight-connection")).to_contain_text("No connection to the server.")
     proxy.closed = False
     expect(watch.page.locator("#headlight-connection")).to_be_hidden()
+
+
+@pytest.mark.parametrize("how", ["silent", "closed"])
+def test_an_upload_goes_on_after_the_connection_was_lost_or_can_be_chosen_again(watch, proxy, how):
+    watch.page.goto(f"{proxy.address}/data?word=banana")
+    watch.page.wait_for_selector(".st-key-data_text input")
+    text = "".join(f"word{n} {'and so on ' * 20}\tmot{n}\n" for n in range(900))
+    file = {"name": "pairs.tsv", "mimeType": "text/tab-separated-values", "buffer": text.encode()}
+    box = watch.page.locator(".st-key-pairs_upload input[type=file]").first
+    proxy.rate = 40_000.0  # the file takes 5 s
+    box.set_input_files(file)  # type: ignore[arg-type]
+    watch.page.wait_for_timeout(2000)
+    setattr(proxy, how, True)
+    says = watch.page.locator("#headlight-connection")
+    expect(says).to_contain_text("uploads work once it is back")
+    watch.page.wait_for_timeout(3000)
+    proxy.silent = proxy.closed = False
+    proxy.rate = float("inf")
+    expect(says).to_be_hidden()
+    if how == "closed":
+        expect(watch.page.locator(".st-key-pairs_upload")).to_contain_text("Network Error")
+        box.set_input_files(file)  # type: ignore[arg-type]
+    expect(watch.page.locator(".st-key-pairs_report")).to_contain_text("900 pairs read")
+    assert "task=pairs" in watch.page.url
