@@ -6,13 +6,14 @@ import asyncio
 import gzip
 import hashlib
 import json
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -123,7 +124,8 @@ class FirstPage:
                 begun = None
             await send(message)
 
-        await self._app(scope, receive, with_additions if scope["type"] == "http" else send)
+        with suppress(ClientDisconnect):  # an upload that was broken off: nobody waits for an answer
+            await self._app(scope, receive, with_additions if scope["type"] == "http" else send)
 
     def _completed(self, begun: Message, message: Message) -> Message:
         """The beginning of a response of HTML. If the content is the app's first page, it gets the script."""
