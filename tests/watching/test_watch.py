@@ -691,9 +691,11 @@ def test_a_measure_that_fails_at_once_makes_no_more_steps_due(toy, watched, monk
     recorded_steps = []
     for measure in (None, lambda model: model.gone):
         watch = watched(toy, {"line": EXAMPLE}, measure=measure)
-        looks, look = [], watch._observed
+        looks, look = [], watch._examples.observed
         monkeypatch.setattr(
-            watch, "_observed", lambda looks=looks, look=look: looks.append(1) or slow(clock, look)
+            watch._examples,
+            "observed",
+            lambda step, looks=looks, look=look: looks.append(1) or slow(clock, look, step),
         )
         for step in range(1, 100):
             clock.now += 0.1
@@ -702,9 +704,9 @@ def test_a_measure_that_fails_at_once_makes_no_more_steps_due(toy, watched, monk
     assert recorded_steps[1] <= recorded_steps[0] < 60
 
 
-def slow(clock, look):
+def slow(clock, look, step):
     clock.now += 0.05
-    return look()
+    return look(step)
 
 
 def test_a_measure_that_failed_is_tried_again_and_changes_no_gradient(toy, watched):

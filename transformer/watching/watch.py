@@ -28,15 +28,14 @@ from torch import nn
 from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.insight.moments import Moments
-from transformer.insight.scores import FOCUS, clearest_head, pattern_scores
+from transformer.insight.scores import FOCUS, clearest_head
 from transformer.recording.chunk import Chunk, coded, together
-from transformer.recording.frame import Ablations, Array, Measurement, Word
+from transformer.recording.frame import Ablations, Array, Measurement
 from transformer.recording.frames import MEMORY_LIMIT, Frames, Recorded
 from transformer.recording.metrics import Metrics
 from transformer.recording.view import (
     FAILED,
     FINISHED,
-    MAX_WORDS,
     MOST_CURVES,
     TRAINING,
     OwnModel,
@@ -45,22 +44,16 @@ from transformer.recording.view import (
     untrained,
 )
 from transformer.recording.weights import Weights
-from transformer.shared.axes import Axes
 from transformer.shared.interventions import NO_INTERVENTIONS
 from transformer.storage.archive import Archive
 from transformer.storage.file import Taken, path_of
 from transformer.storage.tokens import new_token
-from transformer.watching.ablation import Head, Measure
-from transformer.watching.attention import MOST_OF_PART, PART, Function, Observer, Part, Seen, checked_part
+from transformer.watching.ablation import Measure
+from transformer.watching.attention import Function, Observer, Part
+from transformer.watching.examples import Examples, Named
 from transformer.watching.sites import (
     GivenTokens,
-    grouped,
-    is_causal,
-    labels_of,
-    later_cells,
-    pictures_of,
     plain_name,
-    word_of,
 )
 from transformer.watching.worth import HeadWorth
 
@@ -77,24 +70,15 @@ MOST_CELLS, LEAST_CELLS = 128, 16
 """Rows and columns of a map, of which there are fewer positions at most: more are pooled to as many cells."""
 STEP_BYTES = 850_000
 """Bytes of the maps of a step, to which long maps are pooled: 64 steps fit into the memory of a run."""
-MOST_BYTES = 16 * 2**20
-"""Maximum size of the maps of one step; sites beyond it are left out."""
 MOST_FILES = 1_000
-MOST_HEADS = 64
-"""Maximum number of heads of one attention."""
 TRIES = 3
 """Attempts to observe a model for the first time; the first is made when `Watch` is created."""
 DENSE_ROWS, SPARSE_ROWS = 900_000, 1_000
 """The numbers of every step are kept until there are DENSE_ROWS rows; then of one step in SPARSE_ROWS."""
-_SPECIAL = re.compile(r"[\[<].+[\]>]")
-"""How special tokens are written: [CLS], <s>."""
-NO_PART = "part={!r} is no part of maps; give slices, such as {{{!r}: (slice(0, 64), slice(0, 64))}}."
 RESERVED = ("step", "loss", "seconds")
 
 Log = Callable[[int, str, Mapping[str, Array], tuple[str, Array] | None], None]
 """Called with a step, what is measured, (H,) numbers of each site, and name and (Q, K) weights of a head."""
-Named = Mapping[str, Mapping[str, Array]]
-"""Word to site to (H, Q, K)."""
 
 
 class Watch:
@@ -151,14 +135,7 @@ class Watch:
         named = (sites,) if isinstance(sites, str) else sites
         self._observer = Observer(model, attention, named, MOST_CELLS)
         self._worth = HeadWorth(self._observer, measure, share) if callable(measure) else None
-        self._inputs = inputs
-        self._kinds: dict[str, dict[str, Seen]] = {}  # word to site to what its columns are
         self._share, self._out = share, Path(out)
-        self._tokens = tokens if isinstance(tokens, Mapping) else {}
-        # Word to the name of its input, and its index in the batch.
-        self._batches: dict[str, tuple[str, int | None]] = {}
-        self._words: dict[str, Word] = {}
-        self._axes: dict[str, Axes] = {}
         self._archive: Archive | None = None
         self._resume = resume
         self._before: RunView | None = None  # the run that continues
@@ -177,13 +154,7 @@ class Watch:
         self._said: set[str] = set()
         if measure is not None and not callable(measure):
             self._say(InputError(f"measure={measure!r:.60} is no function of the model.", "measure"))
-        if tokens is not None and not isinstance(tokens, Mapping):
-            self._say(
-                InputError(
-                    "tokens maps the names of inputs to tokens, as {'example': tokens} does.", "tokens"
-                )
-            )
-        self._part = self._checked_parts(part)
+        self._examples = Examples(self._observer, inputs, tokens, part, self._say)
         if _rank() > 0:
             self._closed = True
             return
@@ -297,8 +268,8 @@ class Watch:
             self._archive.close()
             if self._archive.problem:
                 self._say(InputError(self._archive.problem))
-        # Frees their memory for the loop.
-        self._observer, self._inputs, self._first, self._worth = Observer(nn.Module()), {}, None, None
+        self._examples.close()
+        self._observer, self._first, self._worth = Observer(nn.Module()), None, None
 
     def _end(self) -> None:
         """Record the last step, with its heads switched off if the share allows or none has been so far."""
@@ -328,102 +299,17 @@ class Watch:
     def _view(self) -> RunView:
         return self._published.view
 
-    # Observing.
-
-    def _observed(self) -> Named:
-        """The maps of all words now, as far as they can be shown. Raises InputError."""
-        if not isinstance(self._inputs, Mapping) or not self._inputs:
-            raise InputError("inputs is a mapping of names to inputs, such as {'example': inputs}.", "inputs")
-        device = next((one.device for one in self._observer.model.parameters()), None)
-        maps: dict[str, dict[str, Array]] = {}
-        self._kinds = {}
-        for name, inputs in self._inputs.items():
-            found = self._observer.look(_moved(inputs, device), self._part.get(name))
-            n = len(next(iter(found.values())).weights)
-            for site, seen in found.items():
-                for i, of in enumerate(seen.weights if len(seen.weights) == n else ()):
-                    text = str(name) if n == 1 else f"{name} {i + 1}"
-                    self._batches[text] = name, None if n == 1 else i
-                    maps.setdefault(text, {})[plain_name(site)] = of
-                    kind = seen._replace(weights=seen.weights[:0])
-                    self._kinds.setdefault(text, {})[plain_name(site)] = kind
-                if len(seen.weights) != n:
-                    self._say(
-                        InputError(f"{site} is left out: its batch is of {len(seen.weights)}, and not {n}.")
-                    )
-        for why in self._observer.left.values():
-            self._say(InputError(why))
-        if len(maps) > MAX_WORDS:
-            self._say(InputError(f"{len(maps)} examples were given; the first {MAX_WORDS} are recorded."))
-        return self._fitting(dict(list(maps.items())[:MAX_WORDS]))
-
-    def _checked_parts(self, part: Any) -> dict[str, Part]:
-        """The parts that can be recorded, by the name of their input; warn of others."""
-        if part is not None and not isinstance(part, Mapping):
-            self._say(InputError(NO_PART.format(part, "example"), "part"))
-        found: dict[str, Part] = {}
-        for name, given in part.items() if isinstance(part, Mapping) else ():
-            try:
-                found[name] = checked_part(given)
-            except (TypeError, ValueError, AttributeError):
-                self._say(InputError(NO_PART.format(given, name), "part"))
-                continue
-            longest = max((one.stop or 0) - (one.start or 0) for one in given)
-            if longest > MOST_OF_PART:
-                most = f"of {longest} positions the first {MOST_OF_PART} are recorded in full"
-                self._say(InputError(f"part: {most}.", "part"))
-        return found
-
-    def _fitting(self, maps: Named) -> Named:
-        """Leave out attentions that cannot be shown with the others, and warn of them. Raises InputError."""
-        left, total = {}, 0
-        wanted = self._axes or dict.fromkeys(site for of in maps.values() for site in of)
-        for site in wanted:
-            shapes = [of[site].shape if site in of else None for of in maps.values()]
-            size = sum(2 * math.prod(shape or ()) for shape in shapes)
-            if None in shapes:
-                left[site] = "it is not called for every input, at every step"
-            elif (heads := max(shape[0] for shape in shapes if shape)) > MOST_HEADS:
-                left[site] = f"it has {heads} heads, and at most {MOST_HEADS} can be shown"
-            elif self._axes and not self._has_shape(site, maps):
-                left[site] = f"its shape is now {shapes[0]}; give Watch inputs of a fixed size"
-            elif site.removesuffix(PART) in left:
-                left[site] = "the whole of it is left out"
-            elif total + size > MOST_BYTES:
-                left[site] = f"a step would take more than {MOST_BYTES // 2**20} MB; name fewer in `sites`"
-            else:
-                total += size
-        shown = {word: {site: of[site] for site in wanted if site not in left} for word, of in maps.items()}
-        some = next(iter(shown.values()))
-        if gone := [site for site in self._axes if site not in some]:
-            why = left.get(gone[0], "it was not called")
-            raise InputError(f"From step {self.last_step:,} on {gone[0]} cannot be recorded: {why}.")
-        if left:
-            site, why = next(iter(left.items()))
-            others = f" {len(left) - 1} more are left out, too." if len(left) > 1 else ""
-            self._say(InputError(f"{site} is left out: {why}.{others}"))
-        if not some:
-            raise InputError("No attention is left that can be recorded.")
-        return shown
-
-    def _has_shape(self, site: str, maps: Named) -> bool:
-        axes = self._axes[site]
-        return all(
-            maps[text][site].shape[1:] == (len(word.tokens(axes.query)), len(word.tokens(axes.key)))
-            for text, word in self._words.items()
-        )
-
     # Recording.
 
     def _open(self) -> None:
         """Observe the model for the first time, and create the file; warn if that fails."""
         began = time.monotonic()
         try:
-            self._first = self._observed()
+            self._first = self._examples.observed(self.last_step)
             took = sum(2 * of.size for maps in self._first.values() for of in maps.values())
             if took > STEP_BYTES:  # coarser maps: so that enough steps fit into the memory of a run
                 self._observer.most = max(LEAST_CELLS, int(MOST_CELLS * math.sqrt(STEP_BYTES / took)))
-                self._first = self._observed()
+                self._first = self._examples.observed(self.last_step)
             self._costs.append(time.monotonic() - began)
             self._begin_run(self._first)
         except Exception as error:
@@ -434,19 +320,8 @@ class Watch:
         """Make the words whose maps are recorded, and the file. Raises InputError."""
         if not 0 < self._share <= 1:
             raise InputError(f"share={self._share!r} is no share of the time; choose one like 0.03.", "share")
-        labels = {}
-        for text, maps in first.items():
-            try:
-                labels[text] = labels_of(text, maps, self._tokens_of(text), self._kinds[text])
-            except InputError as error:  # shown with positions
-                self._say(error)
-                labels[text] = labels_of(text, maps, (), self._kinds[text])
-        self._axes = grouped(first, labels)
-        self._words = {text: word_of(text, self._axes, labels[text]) for text in first}
+        pictures = self._examples.begin(first)
         self._pending = {text: [] for text in first}
-        for what, names in (("tokens", self._tokens), ("part", self._part)):
-            if unknown := [name for name in names if name not in self._inputs]:
-                self._say(InputError(f"{what}: there is no input {unknown[0]!r}.", what))
         self._archive = self._continued(first) or _free_file(self._out)
         self.path = self._archive.path
         model = self._observer.model
@@ -460,7 +335,7 @@ class Watch:
             parameters=sum(one.numel() for one in parameters),
             device=str(next((one.device for one in parameters), "cpu")),
             frames=Frames(aim=FOCUS),
-            pictures=pictures_of(self._axes, labels),
+            pictures=pictures,
         )
         self._published = Publisher(view)
         here = weakref.ref(self)  # the archive's thread must not keep the model alive
@@ -488,7 +363,7 @@ class Watch:
                 or view.own.name != name
                 or {site: frame.n_heads(site) for site in frame.axes} != heads
                 or {word.text: word.sides for word in frame.words}
-                != {w.text: w.sides for w in self._words.values()}
+                != {w.text: w.sides for w in self._examples.words.values()}
             ):
                 raise InputError(f"{path} holds a run of another model or other examples.")
             archive = Archive(path, resumed=True)
@@ -497,17 +372,6 @@ class Watch:
             return None
         self._before = view
         return archive
-
-    def _tokens_of(self, text: str) -> GivenTokens:
-        """The tokens of a word: of its input, or of its example of a batch."""
-        name, example = self._batches[text]
-        given = self._tokens.get(name, ())
-        each = isinstance(given, list) and bool(given) and not any(isinstance(one, str) for one in given)
-        if example is None or not each:
-            return given
-        if example >= len(given):
-            raise InputError(f"tokens: {len(given)} were given for the examples of {name!r}.", "tokens")
-        return given[example]  # type: ignore[index]
 
     def _step(
         self, given: int, loss: float | None, numbers: Mapping[str, float | None], *, always: bool
@@ -551,7 +415,7 @@ class Watch:
         """Observe the model now, and record its maps; if that fails, the curves go on."""
         began = time.monotonic()
         try:
-            self._record(step, self._observed())
+            self._record(step, self._examples.observed(step))
         except Exception as error:
             self._say(error)
         self._costs.append(time.monotonic() - began)
@@ -574,7 +438,7 @@ class Watch:
             if step > 0 and self._first is not None:
                 self._record(step - 1, self._first)
         self._first = None
-        words = tuple(self._words)
+        words = tuple(self._examples.words)
         self._archive.begin(self._view, None, Weights(), lambda: words)
 
     def _has_curve(self, name: str) -> bool:
@@ -598,16 +462,11 @@ class Watch:
         share, elsewhere = (self._share, 0.0) if worth is None else (self._share - worth.share, worth.seconds)
         return self.seconds - elsewhere + median(self._costs) <= share * elapsed + CREDIT_SECONDS
 
-    def _heads(self) -> dict[str, tuple[Head, ...]]:
-        """The heads of every recorded attention that can be switched off."""
-        kinds = next(iter(self._kinds.values()), {})
-        return {site: kinds[site].heads for site in self._axes if site in kinds and kinds[site].heads}
-
     def _measure_worth(self, *, always: bool = False, at_end: bool = False) -> None:
         """Measure what each head is worth at the newest recorded step, if that is due."""
         if self._worth is None or self._recorded < 0:
             return
-        sites, elapsed = self._heads(), time.monotonic() - self._began
+        sites, elapsed = self._examples.heads(), time.monotonic() - self._began
         try:
             if not always and not self._worth.is_due(self._recorded, sites, elapsed, at_end=at_end):
                 return
@@ -624,20 +483,14 @@ class Watch:
     def _record(self, step: int, maps: Named) -> None:
         """Keep the maps of a step until the file is next written."""
         self._recorded = step
-        self._axes = {
-            site: replace(axes, causal=axes.causal and all(is_causal(of[site]) for of in maps.values()))
-            for site, axes in self._axes.items()
-        }
-        open_maps = {
-            text: {site: self._opened(site, of[site]) for site in self._axes} for text, of in maps.items()
-        }
-        for text, word in self._words.items():
+        open_maps, axes = self._examples.opened(maps), dict(self._examples.axes)
+        for text, word in self._examples.words.items():
             of = open_maps[text]
             codes = {site: coded(np.nan_to_num(w)[None], ~np.isnan(w)) for site, w in of.items()}
             self._pending[text].append(
                 Chunk(
                     word=word,
-                    axes=dict(self._axes),
+                    axes=axes,
                     interventions=NO_INTERVENTIONS,
                     steps=(step,),
                     drawn_at=None,
@@ -649,51 +502,19 @@ class Watch:
             )
         if step >= self._next_measured:
             self._next_measured = step + max(1, (step - max(self._begun_at, 0)) // MEASURED)
-            scores = {
-                site: pattern_scores(
-                    [self._counted(text, site, of[site]) for text, of in open_maps.items()],
-                    [self._tokens_at(text, site) for text in open_maps],
-                )
-                for site in self._axes
-                if not site.endswith(PART)
-            }
-            # A part has the scores of the whole.
-            scores = {site: scores[site.removesuffix(PART)] for site in self._axes}
+            scores = self._examples.scores(open_maps)
             focus = {site: of[FOCUS] for site, of in scores.items()}
             self._clearest, _ = clearest_head(focus, self._clearest)
             self._measured.append(Measurement(step=step, head_scores=scores, clearest=self._clearest))
             self._moments.roles(step, scores)
             if self._log is not None:
                 site, head = self._clearest
-                weights = open_maps[next(iter(self._words))][site][head]
+                weights = open_maps[next(iter(self._examples.words))][site][head]
                 self._log(step, "attention", focus, (f"{site}, head {head + 1}", weights))
-
-    def _opened(self, site: str, weights: Array) -> Array:
-        """(H, Q, K) weights; NaN also above the diagonal of a causal attention of a given function."""
-        if not self._axes[site].causal:
-            return weights
-        return np.where(later_cells(*weights.shape[1:]), np.nan, weights)
-
-    def _tokens_at(self, text: str, site: str) -> list[str | None] | None:
-        """The tokens of a self-attention, None for special ones; None where tokens are pooled."""
-        axes, word = self._axes[site], self._words[text]
-        tokens = word.tokens(axes.query)
-        if axes.query in word.pooled or tokens != word.tokens(axes.key)[: len(tokens)]:
-            return None
-        return [None if _SPECIAL.fullmatch(token) else token for token in tokens]
-
-    def _counted(self, text: str, site: str, weights: Array) -> Array:
-        """(H, Q, K) weights without the rows of padding, which are those whose own column is blocked."""
-        n_rows, n_columns = weights.shape[1:]
-        kind = self._kinds[text][site]
-        if n_rows != n_columns - kind.rest or kind.relative:
-            return weights
-        padding: Array = np.all(np.isnan(weights.reshape(-1, n_columns)), axis=0, keepdims=True)[0]
-        return np.where(padding[:n_rows, None], np.nan, weights)
 
     def _publish(self, **more: Any) -> None:
         """Publish what was recorded since the last call."""
-        pending, self._pending = self._pending, {text: [] for text in self._words}
+        pending, self._pending = self._pending, {text: [] for text in self._examples.words}
         new: list[Recorded] = [
             *self._measured,
             *(one for series in pending.values() for one in together(series)),
@@ -775,17 +596,6 @@ def reason_of(error: BaseException | None) -> str:
 def _last_error() -> BaseException | None:
     """The last error that ended a program, or a cell of a notebook."""
     return getattr(sys, "last_value", None)
-
-
-def _moved(inputs: Any, device: torch.device | None) -> Any:
-    """The inputs with their tensors on a device."""
-    if isinstance(inputs, torch.Tensor):
-        return inputs if device is None else inputs.to(device)
-    if isinstance(inputs, Mapping):
-        return {name: _moved(one, device) for name, one in inputs.items()}
-    if type(inputs) in (tuple, list):
-        return type(inputs)(_moved(one, device) for one in inputs)
-    return inputs
 
 
 _OPEN: weakref.WeakSet[Watch] = weakref.WeakSet()
