@@ -62,7 +62,7 @@ export class Texts {
     const place = nearest(index.steps, step);
     const loss = index.steps[place] === step ? index.losses[place] : null;
     const known = loss ?? (now?.at === step ? now.loss : null);
-    this.set(".loss", `loss <b>${known === null ? "–" : known.toFixed(3)}</b>${measured && known !== null ? `<span class='detail'> at step ${counted(step)}</span>` : ""}`);
+    this.set(".loss", `${index.own ? "" : "training "}loss <b>${known === null ? "–" : known.toFixed(3)}</b>${measured && known !== null ? `<span class='detail'> at step ${counted(step)}</span>` : ""}`);
     this.set(".counter b", counted(step));
     this.set(".counter small", now && !index.own && GOES_ON.includes(now.state) ? `training step of ${counted(now.planned)}` : "training step");
     this.set(".st-key-words_right", index.texts[segment.right]);
