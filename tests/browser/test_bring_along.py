@@ -61,6 +61,23 @@ def test_a_first_visit_shows_what_was_learned_and_then_plays_the_recording_once(
     assert watch.number("live_map", "step") == LAST
 
 
+def test_the_first_map_of_a_recorded_run_does_not_wait_for_the_charts(watch):
+    watch.page.add_init_script("""new MutationObserver((_, observer) => {
+      if (!document.querySelector(".st-key-live_map .live-figure[data-step]")) return;
+      window.chartsWereFirst = Boolean(window.Plotly); // evaluating it takes most of a second
+      observer.disconnect();
+    }).observe(document, { attributes: true, attributeFilter: ["data-step"], subtree: true });""")
+
+    def answer_late(route):  # the socket says first that there is a recording
+        watch.page.wait_for_timeout(2000)
+        route.continue_()
+
+    watch.page.route("**/stream/*/index", answer_late)
+    watch.open(RECORDED)
+    assert watch.page.evaluate("window.chartsWereFirst") is False
+    watch.until(lambda: watch.page.evaluate("Boolean(window.Plotly)"), what="the charts")
+
+
 def test_with_reduced_motion_the_recording_does_not_play(watch):
     watch.page.emulate_media(reduced_motion="reduce")
     watch.open(RECORDED)

@@ -161,7 +161,8 @@ export class Player {
     }
     if (!this.now) return;
     this.texts.early(this.now);
-    if (this.whole) loadPlotly(this.plotly).catch(() => {}); // while the model is built; a chart reports a failure
+    // While the model is built: later it would delay the first map. A chart reports a failure.
+    if (this.whole && this.now.newest === null) loadPlotly(this.plotly).catch(() => {});
   }
 
   // Adapt the selection to this run.
