@@ -375,9 +375,13 @@ def differing(folder: Path) -> tuple[int, list[str]]:
     for path in paths:
         saved = read_run(path)
         (losses,) = saved.view.metrics.columns("loss")
-        planned = saved.view.config.train.steps
-        alone = [loss for report in train(TrainState.begin(saved.view.config)) for loss in report.losses]
-        if [*map(float, losses[:planned])] != alone[: len(losses)]:
+        planned = [*map(float, losses[: saved.view.config.train.steps])]
+        alone: list[float] = []
+        for report in train(TrainState.begin(saved.view.config)):
+            if len(alone) >= len(planned):  # it was stopped here
+                break
+            alone += report.losses
+        if planned != alone[: len(planned)]:
             found.append(path.name)
     return len(paths), found
 

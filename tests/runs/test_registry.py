@@ -13,6 +13,7 @@ from tests.runs.conftest import unseen_for
 from transformer.errors import InputError
 from transformer.runs import registry as module
 from transformer.runs.limits import Limits
+from transformer.storage.archive import Archive
 from transformer.storage.tokens import new_token
 from transformer.training.state import TrainState
 
@@ -170,6 +171,20 @@ def test_the_least_recently_used_ended_run_is_evicted_but_a_training_run_is_not(
     assert registry.get(ended[1].id) is None
     assert [registry.owners.is_owned(run.id) for run in ended] == [True, False, False, True, True]
     assert ended[1].view.step == 1  # a page that holds it can still read it
+
+
+def test_a_run_that_is_opened_while_it_is_being_put_away_can_still_be_commanded(
+    server, tiny, until, monkeypatch
+):
+    registry, token = server(library=True, kept=1), new_token()
+    run = registry.draft(tiny(), token=token)
+    finish(registry, run, until)
+    close = Archive.close
+    monkeypatch.setattr(Archive, "close", lambda archive: (time.sleep(1.0), close(archive)))
+    finish(registry, registry.draft(tiny()), until)  # there is room for one
+    again = registry.control(run.id, token)
+    assert again is not run
+    assert (again.view.state, again.words) == ("finished", run.words)
 
 
 def test_reloading_the_module_keeps_the_same_registry():

@@ -38,6 +38,8 @@ MOST_RESERVED = 1_000
 _NOT_WHOLE = "The latest steps of this run are not on disk; they could not be restored."
 CLOSING_SECONDS = 10.0
 """Maximum seconds that a server waits at shutdown for the current steps of its runs."""
+LEAVING_SECONDS = 5.0
+"""Maximum seconds that a visitor waits for a run to be put away before it is opened again."""
 
 
 class Reserved(NamedTuple):
@@ -77,6 +79,7 @@ class Registry:
         self._runs: dict[str, AnyRun] = {}
         self._drafts: dict[str, Run] = {}
         self._reserved: dict[str, Reserved] = {}  # by id; the one needed longest ago first
+        self._leaving: dict[str, Run] = {}  # put away, but perhaps still writing their files
 
     @refusals()
     def draft(
@@ -282,6 +285,9 @@ class Registry:
         self._runs.pop(run.id, None)
         self._forget_owner(run.id)
         run.put_away()
+        if isinstance(run, Run):
+            self._leaving = {id_: one for id_, one in self._leaving.items() if not one.join(0.0)}
+            self._leaving[run.id] = run
         note("evict", run.view)
 
     def start(self, run: Run, *, after: str | None = None) -> None:
@@ -315,6 +321,8 @@ class Registry:
                 return by_now
             path, opened = self.library.path_of(id_), None
             if path is not None and path.exists():
+                if (leaving := self._leaving.get(id_)) is not None:
+                    leaving.join(LEAVING_SECONDS)  # until then another process would seem to write the file
                 opened = reopened(path, Lease(self.queue, self.limits), self.make_room)
             if opened is not None:
                 with self._lock:
