@@ -57,6 +57,7 @@ CROWD = (0.1, 1.0, 0.4, 0.7)
 """Share of the visitors that are there at a time, one after the other, in each quarter."""
 KEPT, SESSIONS, ANSWERS = 10, 128, 256 * 2**20
 """Runs in memory; left sessions that Streamlit holds for two minutes; bytes of cached answers of models."""
+CACHES = ("question bytes", "untrained bytes", "upload bytes")
 GROWTH, FEW = 1.05, 5
 WAITING_SECONDS = 300.0
 """Longest wait for a run that is in line or trains."""
@@ -345,26 +346,19 @@ def grown(rows: list[dict[str, Any]], n_visitors: int) -> dict[str, tuple[float,
 
     Memory may also grow by what its caches have taken since.
     """
-    quarter, bounds, found = len(rows) // 4, allowed(n_visitors), {}
+    quarter = len(rows) // 4
+    early, late = rows[quarter : 2 * quarter], rows[-quarter:]
+
+    def highest(name: str) -> tuple[float, float]:
+        return max(row[name] for row in early), max(row[name] for row in late)
+
+    cached = sum(max(0.0, after - before) for before, after in map(highest, CACHES)) / 1e6
+    bounds, found = allowed(n_visitors), {}
     for name in [*rows[0]][4:]:
-        early, late = (
-            max(row[name] for row in part) for part in (rows[quarter : 2 * quarter], rows[-quarter:])
-        )
-        more = (
-            FEW
-            if not name.endswith("megabytes")
-            else sum(
-                max(
-                    0,
-                    max(r[cache] for r in rows[-quarter:])
-                    - max(r[cache] for r in rows[quarter : 2 * quarter]),
-                )
-                for cache in ("question bytes", "untrained bytes", "upload bytes")
-            )
-            / 1e6
-        )
-        if late > max(GROWTH * early, early + more, bounds.get(name, 0)):
-            found[name] = early, late
+        before, after = highest(name)
+        more = cached if name.endswith("megabytes") else 0.0
+        if after > max(GROWTH * before + more, before + FEW, bounds.get(name, 0)):
+            found[name] = before, after
     return found
 
 
