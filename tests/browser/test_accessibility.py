@@ -94,6 +94,8 @@ def test_axe_finds_no_violation_with_an_input_error_and_in_full_screen(watch):
 
 def test_the_keyboard_reaches_every_head_and_the_label_of_the_map_names_its_strongest_cell(watch):
     watch.open(PATH)
+    watch.drawn("alignment_mass")  # the last picture of the page
+    watch.until_settled()
     large = watch.page.locator(".st-key-live_map .live-figure")
     maps = watch.page.locator(".st-key-live_maps .live-figure")
     watch.page.locator(".st-key-kind button").last.focus()
