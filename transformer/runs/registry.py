@@ -79,7 +79,8 @@ class Registry:
         self._runs: dict[str, AnyRun] = {}
         self._drafts: dict[str, Run] = {}
         self._reserved: dict[str, Reserved] = {}  # by id; the one needed longest ago first
-        self._leaving: dict[str, Run] = {}  # put away, but perhaps still writing their files
+        # By id of a run that was put away: set once its file is closed. The run itself may leave memory.
+        self._leaving: dict[str, threading.Event] = {}
 
     @refusals()
     def draft(
@@ -286,8 +287,8 @@ class Registry:
         self._forget_owner(run.id)
         run.put_away()
         if isinstance(run, Run):
-            self._leaving = {id_: one for id_, one in self._leaving.items() if not one.join(0.0)}
-            self._leaving[run.id] = run
+            self._leaving = {id_: ended for id_, ended in self._leaving.items() if not ended.is_set()}
+            self._leaving[run.id] = run.ended
         note("evict", run.view)
 
     def start(self, run: Run, *, after: str | None = None) -> None:
@@ -322,7 +323,7 @@ class Registry:
             path, opened = self.library.path_of(id_), None
             if path is not None and path.exists():
                 if (leaving := self._leaving.get(id_)) is not None:
-                    leaving.join(LEAVING_SECONDS)  # until then another process would seem to write the file
+                    leaving.wait(LEAVING_SECONDS)  # until then another process would seem to write the file
                 opened = reopened(path, Lease(self.queue, self.limits), self.make_room)
             if opened is not None:
                 with self._lock:

@@ -383,9 +383,14 @@ class Run:
             time.sleep(0.01)
         return True
 
+    @property
+    def ended(self) -> threading.Event:
+        """Set once a closed run needs its thread and its file no more."""
+        return self._runner.ended
+
     def join(self, timeout: float | None = 30.0) -> bool:
         """Wait until a closed run needs its thread no more; returns whether that is so."""
-        return self._runner.ended.wait(timeout)
+        return self.ended.wait(timeout)
 
 
 def words_of(questions: Sequence[Question]) -> tuple[str, ...]:
