@@ -51,10 +51,7 @@ from transformer.storage.tokens import new_token
 from transformer.watching.ablation import Measure
 from transformer.watching.attention import Function, Observer, Part
 from transformer.watching.examples import Examples, Named
-from transformer.watching.sites import (
-    GivenTokens,
-    plain_name,
-)
+from transformer.watching.sites import GivenTokens, plain_name
 from transformer.watching.worth import HeadWorth
 
 LOG = logging.getLogger("headlight.watch")
