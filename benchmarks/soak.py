@@ -35,6 +35,7 @@ from collections.abc import Awaitable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 from urllib.parse import quote
 
 import psutil
@@ -58,6 +59,8 @@ CROWD = (0.1, 1.0, 0.4, 0.7)
 KEPT, SESSIONS, ANSWERS = 10, 128, 256 * 2**20
 """Runs in memory; left sessions that Streamlit holds for two minutes; bytes of cached answers of models."""
 CACHES = ("question bytes", "untrained bytes", "upload bytes")
+OPEN_FILES = {"sockets": 1, "sessions": 3, "runs": 3}
+"""Files that are open for each: a session's event loop, and a run's database with its two logs."""
 GROWTH, FEW = 1.05, 5
 WAITING_SECONDS = 300.0
 """Longest wait for a run that is in line or trains."""
@@ -89,7 +92,7 @@ class Visitor(Viewer):
 
     def __init__(self, soak: Soak, query: str) -> None:
         super().__init__(soak.server.address, query)
-        self._soak, self._followed = soak, ""
+        self.soak, self._followed = soak, ""
         self.stream: Stream = Stream()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -97,7 +100,7 @@ class Visitor(Viewer):
         """Send a request, wait for the whole page, and receive the stream of its run."""
         began = time.perf_counter()
         await self.answered(asking)
-        self._soak.answers.append(time.perf_counter() - began)
+        self.soak.answers.append(time.perf_counter() - began)
         if self.run != self._followed:
             for task in self._tasks[1:]:
                 task.cancel()
@@ -162,7 +165,7 @@ async def _race(visitor: Visitor, run: str, draw: random.Random) -> None:
     await visitor.does(visitor.ask())
     await visitor.until_ended()
     if "export_race" in visitor._others and not visitor._others["export_race"].disabled:
-        await visitor.download("export_race")
+        await _download(visitor, "export_race")
 
 
 async def _story(visitor: Visitor, run: str, draw: random.Random) -> None:
@@ -189,11 +192,25 @@ async def _upload(visitor: Visitor, run: str, draw: random.Random) -> None:
     await visitor.until_ended()
 
 
+async def _download(visitor: Visitor, key: str) -> bytes:
+    """Press a download button, and once more if a rerun has removed the file before it was fetched.
+
+    Streamlit removes files that the newest script run has not asked for.
+    """
+    try:
+        return await visitor.download(key)
+    except HTTPError as error:
+        if error.code != 404:
+            raise
+        visitor.soak.n_removed += 1
+        return await visitor.download(key)
+
+
 async def _export(visitor: Visitor, run: str, draw: random.Random) -> None:
     """Download files and the run, and open the run again."""
     for key in draw.sample(EXPORTS, 3):
-        await visitor.download(key)
-    file = await visitor.download("run_download")
+        await _download(visitor, key)
+    file = await _download(visitor, "run_download")
     await visitor.does(visitor.upload("run_open", f"run{SUFFIX}", file))
 
 
@@ -211,6 +228,7 @@ class Soak:
         self.problems: list[str] = []
         self.rows: list[dict[str, Any]] = []
         self.n_visits = self.n_present = 0
+        self.n_removed = 0  # downloads that were pressed twice
         self._left: list[list[str]] = []  # id and token of earlier runs
         self._began = time.monotonic()
 
@@ -344,7 +362,7 @@ def allowed(n_visitors: int) -> dict[str, float]:
 def grown(rows: list[dict[str, Any]], n_visitors: int) -> dict[str, tuple[float, float]]:
     """The figures that have grown beyond what is allowed: name to the highest values of two quarters.
 
-    Memory may also grow by what its caches have taken since.
+    Memory may also grow by what its caches have taken since, and open files by what is open now.
     """
     quarter = len(rows) // 4
     early, late = rows[quarter : 2 * quarter], rows[-quarter:]
@@ -352,12 +370,17 @@ def grown(rows: list[dict[str, Any]], n_visitors: int) -> dict[str, tuple[float,
     def highest(name: str) -> tuple[float, float]:
         return max(row[name] for row in early), max(row[name] for row in late)
 
-    cached = sum(max(0.0, after - before) for before, after in map(highest, CACHES)) / 1e6
+    def more(name: str) -> float:
+        before, after = highest(name)
+        return max(0.0, after - before)
+
+    cached = sum(map(more, CACHES)) / 1e6
+    opened = sum(n * more(name) for name, n in OPEN_FILES.items())
     bounds, found = allowed(n_visitors), {}
     for name in [*rows[0]][4:]:
         before, after = highest(name)
-        more = cached if name.endswith("megabytes") else 0.0
-        if after > max(GROWTH * before + more, before + FEW, bounds.get(name, 0)):
+        extra = opened if name == "files" else cached if name.endswith("megabytes") else 0.0
+        if after > max(GROWTH * before + extra, before + FEW, bounds.get(name, 0)):
             found[name] = before, after
     return found
 
@@ -408,7 +431,10 @@ def main() -> int:
     for problem in [*soak.problems[:20], *tracebacks[:20], *(f"{name}: other losses" for name in differ)]:
         sys.stdout.write(f"{problem}\n")
     last, p95 = soak.rows[-1], [row["p95_ms"] for row in soak.rows if row["p95_ms"]]
-    sys.stdout.write(f"{started} runs of {soak.n_visits} visits; {n_compared} runs trained again alone\n")
+    sys.stdout.write(
+        f"{started} runs of {soak.n_visits} visits; {n_compared} runs trained again alone; "
+        f"{soak.n_removed} downloads pressed twice\n"
+    )
     met = {
         "nothing_grows": not found,
         "no_problem_of_any_visitor": not soak.problems,
