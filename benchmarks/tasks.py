@@ -15,9 +15,9 @@ import time
 from typing import Any
 
 from benchmarks.tools.measuring import end, finished, options
-from transformer.config import GRAMMARS, RunConfig
+from transformer.config import GRAMMARS, TASKS, RunConfig
 from transformer.config.recipes import RECIPES
-from transformer.config.task_defaults import TASK_SETTINGS, with_task
+from transformer.config.tasks import with_task
 
 EXACT, SENTENCES_EXACT, RATIO = 0.99, 0.95, 4.0
 
@@ -25,7 +25,7 @@ EXACT, SENTENCES_EXACT, RATIO = 0.99, 0.95, 4.0
 def beginnings() -> dict[str, RunConfig]:
     """Return the settings of the reversal, then of every other task."""
     own = RECIPES["default"].small
-    return {name: with_task(own, name) for name in TASK_SETTINGS if name != "pairs"}
+    return {name: with_task(own, name) for name in TASKS if name != "pairs"}
 
 
 def measure(name: str, config: RunConfig) -> dict[str, Any]:

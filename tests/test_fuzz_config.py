@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.fuzzing import profile, with_odd_value
 from transformer.config import KINDS_OF, LETTER_TASKS, TASKS, TOKENIZERS, RunConfig
 from transformer.config.recipes import RECIPES, recipe_config
-from transformer.config.task_defaults import with_task
+from transformer.config.tasks import with_task
 from transformer.errors import InputError
 from transformer.runs.limits import Limits
 from transformer.tasks import resolved

@@ -23,7 +23,7 @@ from transformer import TrainState, train
 from transformer.__main__ import main as command
 from transformer.config import KINDS_OF, RunConfig
 from transformer.config.recipes import RECIPES, recipe_config
-from transformer.config.task_defaults import with_task
+from transformer.config.tasks import with_task
 from transformer.errors import InputError
 from transformer.runs.run import Run
 

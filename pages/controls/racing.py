@@ -15,14 +15,13 @@ from pages.settings.races import DEFAULT_RACE, RACES
 from pages.shared import ownership, selection
 from pages.shared.session import CLOCKS, DRAFTS, RACE, request, rerun, session, take_requests
 from pages.shared.wording import SETTING_NAMES, format_value
-from transformer.config import RunConfig
+from transformer.config import TASK_INFO, RunConfig
 from transformer.errors import InputError
 from transformer.insight.seeds import LEAST_SEEDS, MOST_SEEDS
 from transformer.recording.view import IDLE, PAUSED
 from transformer.runs.any_run import AnyRun
 from transformer.runs.registry import REGISTRY
 from transformer.stories.files import shipped
-from transformer.tasks.about import ABOUT
 
 CHANGES = (
     *("causal_mask", "padding_mask", "n_heads", "n_encoder_layers", "n_decoder_layers", "norm_placement"),
@@ -131,7 +130,7 @@ def other_seeds(run: AnyRun) -> None:
         key="seeds_menu",
         width="stretch",
     ):
-        st.caption(f"The run on the screen, {ABOUT[run.config.train.task].name}, and others like it.")
+        st.caption(f"The run on the screen, {TASK_INFO[run.config.train.task].title}, and others like it.")
         n = st.number_input(
             "Runs in all",
             value=USUAL_SEEDS,

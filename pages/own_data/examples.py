@@ -8,13 +8,11 @@ import numpy as np
 import streamlit as st
 
 from pages.player.figure import live_figure
-from pages.settings.presets import OF_TASK, PRESETS
 from pages.shared.plain import plain
-from transformer.config import LETTER_TASKS, RunConfig, TrainConfig
+from transformer.config import LETTER_TASKS, TASK_INFO, RunConfig, TrainConfig
 from transformer.figures.alignment import Aligned, alignment
 from transformer.figures.lengths import length_histogram
 from transformer.tasks import PATTERNS, Task
-from transformer.tasks.about import ABOUT
 from transformer.tasks.corpus import Corpus, Pair, token_links
 from transformer.tasks.dates import FORMS
 from transformer.tasks.grammars.chinese import NEW_YORK_IS_A_CITY
@@ -163,7 +161,7 @@ def aligned(corpus: Corpus, task: Task | None, pair: Pair) -> Aligned | None:
 def _alignment(corpus: Corpus, task: Task | None, pair: Pair) -> None:
     tokens = aligned(corpus, task, pair)
     if tokens is None:
-        st.caption(f"**Look for:** {PRESETS[OF_TASK['pairs']].look_for}")
+        st.caption(f"**Look for:** {TASK_INFO['pairs'].look_for}")
         return
     if max(len(tokens.source), len(tokens.target)) > MAX_ALIGNED:
         st.info(f"Alignments are drawn for up to {MAX_ALIGNED} tokens; choose a shorter example.")
@@ -218,8 +216,8 @@ def _patterns(task: str, chosen: Sequence[str] | None, pairs: Sequence[Pair]) ->
 
 def what_it_is(task: str) -> str:
     """A description of a task, and one sentence on what to look for in attention."""
-    preset = OF_TASK[task]
-    return f"**{preset}**: {ABOUT[task].what}. **Look for:** {PRESETS[preset].look_for}"
+    info = TASK_INFO[task]
+    return f"**{info.title}**: {info.examples}. **Look for:** {info.look_for}"
 
 
 def supply(corpus: Corpus, settings: TrainConfig) -> str:

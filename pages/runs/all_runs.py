@@ -15,6 +15,7 @@ from pages.runs import keyring
 from pages.runs.known import differing, listed_runs, show_run, stands_still
 from pages.shared.plain import show_error
 from pages.shared.session import joined, rerun, session
+from transformer.config import TASK_INFO
 from transformer.errors import InputError
 from transformer.insight.moments import TURNED
 from transformer.player.sentences import STATE_SIGNS
@@ -22,7 +23,6 @@ from transformer.recording.view import RunFacts
 from transformer.runs.any_run import AnyRun
 from transformer.runs.registry import REGISTRY
 from transformer.storage.library import UNDO_SECONDS
-from transformer.tasks.about import ABOUT
 
 COLUMNS = {
     "right": st.column_config.NumberColumn(format="%.1f%%", help="Test words right, at the last evaluation."),
@@ -111,7 +111,7 @@ def _row(run: RunFacts, differs: str, file: str | None) -> dict[str, Any]:
     return {
         "state": f"{STATE_SIGNS[run.state]} {run.state}",
         "name": " · ".join(filter(None, (file, run.name))),
-        "task": run.own.name if run.own else ABOUT[run.config.train.task].name,
+        "task": run.own.name if run.own else TASK_INFO[run.config.train.task].title,
         "settings": differs,
         "step": run.step,
         "right": run.right and 100 * run.right[0] / run.right[1],

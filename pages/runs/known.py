@@ -11,11 +11,11 @@ from pages.shared import selection
 from pages.shared.plain import plain
 from pages.shared.session import session
 from pages.shared.wording import distinguishing_labels
+from transformer.config import TASK_INFO
 from transformer.player.sentences import STATE_SIGNS
 from transformer.recording.view import ENDED, QUEUED, TRAINING, RunFacts
 from transformer.runs.any_run import AnyRun
 from transformer.runs.registry import REGISTRY
-from transformer.tasks.about import ABOUT
 
 
 def parent_of(view: RunFacts) -> RunFacts | None:
@@ -87,8 +87,8 @@ def _label(view: RunFacts, differs: str) -> str:
     now = f"{view.state} at {view.step:,}{right}" if view.state in ENDED else view.state
     recipe, task = view.config.recipe, view.config.train.task
     # The preset of a task has the task's name.
-    named = [] if recipe in ("default", ABOUT[task].name) else [plain(recipe)]
-    what = plain(view.own.name) if view.own else ", ".join([*named, ABOUT[task].name])
+    named = [] if recipe in ("default", TASK_INFO[task].title) else [plain(recipe)]
+    what = plain(view.own.name) if view.own else ", ".join([*named, TASK_INFO[task].title])
     name = f"**{plain(view.name)}**" if view.name else what
     return f"{STATE_SIGNS[view.state]} {' · '.join(filter(None, (name, plain(differs), now)))}"
 

@@ -8,12 +8,12 @@ import streamlit as st
 
 from pages.own_data.in_use import own_data
 from pages.settings.form import SETTING_OF_WIDGET, Form
-from pages.settings.presets import DEFAULT_PRESET, OF_TASK, PRESETS, SHORT
+from pages.settings.presets import DEFAULT_PRESET, PRESETS, SHORT
 from pages.settings.task_settings import task_choice
 from pages.shared.session import session
-from transformer.config import KINDS_OF, TASKS, RunConfig
+from transformer.config import KINDS_OF, TASK_INFO, TASKS, RunConfig
 from transformer.config.recipes import RECIPES, recipe_config
-from transformer.config.task_defaults import for_pairs, with_task
+from transformer.config.tasks import for_pairs, with_task
 from transformer.runs.any_run import AnyRun
 
 GOALS = {"none": None, "90%": 0.9, "95%": 0.95, "99%": 0.99, "100%": 1.0}
@@ -70,7 +70,7 @@ def default_settings() -> RunConfig:
     preset = PRESETS[_state("preset", PRESETS, DEFAULT_PRESET)].config
     task = _state("task", TASKS, preset.train.task)
     if (recipe, topology) == (OWN, RECIPES[OWN].model.topology):
-        begun = preset if preset.train.task == task else PRESETS[OF_TASK[task]].config
+        begun = preset if preset.train.task == task else PRESETS[TASK_INFO[task].title].config
     else:
         published = bool(_state("as_published", (True, "true"), False))
         begun = with_task(recipe_config(recipe, topology, published=published), task)
@@ -102,7 +102,7 @@ def _topology_chosen() -> None:
 def task_chosen() -> None:
     """Callback: fill in the sizes and training that the task needs, in the chosen recipe and topology."""
     task = _state("task", TASKS, "reverse")
-    st.session_state["preset"] = OF_TASK[task]
+    st.session_state["preset"] = TASK_INFO[task].title
     reset()
     st.session_state["task"] = task
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from transformer.config import RunConfig
+from transformer.config import TASK_INFO, RunConfig
 from transformer.config.recipes import DECODER_ONLY, ENCODER_ONLY, RECIPES
-from transformer.config.task_defaults import with_task
+from transformer.config.tasks import with_task
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,13 +23,16 @@ class Preset:
 
 
 _DEFAULT = RECIPES["default"].small
+_ARCHITECTURES = {"repeat": DECODER_ONLY}
+"""The architecture of a task's preset, where it is not the default one."""
+DEFAULT_PRESET = TASK_INFO["reverse"].title
 
 PRESETS = {
-    "Reverse words": Preset(
-        shows="a head learns to read backwards",
+    DEFAULT_PRESET: Preset(
         config=_DEFAULT,
-        look_for=RECIPES["default"].look_for,
-        reaches=225,
+        shows=TASK_INFO["reverse"].shows,
+        look_for=TASK_INFO["reverse"].look_for,
+        reaches=TASK_INFO["reverse"].reaches,
     ),
     "One head": Preset(
         shows="one head does all the reading",
@@ -63,94 +66,18 @@ PRESETS = {
         "columns get. The model still learns, but later.",
     ),
     **{
-        name: Preset(
-            config=replace(with_task(DECODER_ONLY if task == "repeat" else _DEFAULT, task), recipe=name),
-            shows=shows,
-            look_for=sentence,
-            reaches=reaches,
+        task.title: Preset(
+            config=replace(with_task(_ARCHITECTURES.get(name, _DEFAULT), name), recipe=task.title),
+            shows=task.shows,
+            look_for=task.look_for,
+            reaches=task.reaches,
         )
-        for name, task, reaches, shows, sentence in (
-            (
-                "Copy words",
-                "copy",
-                175,
-                "each letter is read in its place",
-                "A head soon becomes diagonal: each letter is read in its own place.",
-            ),
-            (
-                "Sort letters",
-                "sort",
-                475,
-                "each word has its own pattern",
-                "Attention depends on the letters, not on their places, so every word has its own pattern.",
-            ),
-            (
-                "Caesar's cipher",
-                "caesar",
-                175,
-                "a diagonal; letters change on the way",
-                "A diagonal: each letter is read in its own place, and the feed-forward layers change it.",
-            ),
-            (
-                "Repeat what came before",
-                "repeat",
-                None,
-                "two heads together: induction",
-                "In layer 1 a head looks one token back; then a head of layer 2 finds what came after the "
-                "letter that was read last: an induction head.",
-            ),
-            (
-                "Dates",
-                "dates",
-                475,
-                "the year moves from the end to the front",
-                "The year moves from the end to the front, the month is looked up from its letters, "
-                "and the weekday gets no weight, because it decides nothing.",
-            ),
-            (
-                "English to French",
-                "en-fr",
-                375,
-                "adjectives and nouns change places",
-                "Adjectives and nouns change places, so the diagonal is crossed. “it” moves before "
-                "the verb, and its row also attends to the noun that decides between le and la.",
-            ),
-            (
-                "English to Italian",
-                "en-it",
-                None,
-                "colours change places with nouns",
-                "Most words keep their order. Colours change places with their nouns, and articles "
-                "attend to the next word, which decides between il, lo and l'.",
-            ),
-            (
-                "Chinese to English",
-                "zh-en",
-                275,
-                "first in Chinese, last in English",
-                "Relative clauses and places move from the front to the end, and measure words get "
-                "no weight. 纽约是一座城市 is never trained on.",
-            ),
-            (
-                "Your own pairs",
-                "pairs",
-                None,
-                "upload them on Your data",
-                "No gold alignment is known: see which tokens each row attends to.",
-            ),
-        )
+        for name, task in TASK_INFO.items()
+        if name != "reverse"
     },
 }
-DEFAULT_PRESET = "Reverse words"
-SHORT = (DEFAULT_PRESET, "English to Italian", "Chinese to English")
+SHORT = tuple(TASK_INFO[name].title for name in ("reverse", "en-it", "zh-en"))
 """Presets that are shown without opening All settings."""
-OF_TASK = {"reverse": DEFAULT_PRESET} | {
-    preset.config.train.task: name
-    for name, preset in PRESETS.items()
-    if preset.config.train.task != "reverse"
-}
-"""Maps each task to its preset."""
-
 _TOPOLOGIES = {
     ENCODER_ONLY.recipe: "One stack reads the word and writes in its place. Its self-attention reads "
     "backwards, because each letter needs the letter on the opposite side.",

@@ -8,21 +8,21 @@ import streamlit as st
 
 from pages.own_data.in_use import own_data
 from pages.settings.form import Form
-from transformer.config import GRAMMARS, LETTER_TASKS, TASKS, TOKENIZERS
+from transformer.config import GRAMMARS, LETTER_TASKS, TASK_INFO, TASKS, TOKENIZERS
 from transformer.tasks import PATTERNS
-from transformer.tasks.about import ABOUT
 
 
 def task_choice(on_change: Callable[[], None]) -> str:
     """Draw the choice of a task."""
+    titles = [(task.title, task.examples) for task in TASK_INFO.values()]
     task = st.selectbox(
         "Task",
         TASKS,
         key="task",
         persist_state="session",
-        format_func=lambda task: ABOUT[task].name,
+        format_func=lambda task: TASK_INFO[task].title,
         on_change=on_change,
-        help="What is learned. " + "; ".join(f"**{name}**: {what}" for name, what in ABOUT.values()) + ".",
+        help="What is learned. " + "; ".join(f"**{name}**: {what}" for name, what in titles) + ".",
     )
     if task != TASKS[0]:
         st.query_params["task"] = task  # Streamlit itself would put the label into the link

@@ -6,9 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from transformer.config import RunConfig
+from transformer.config import TASK_INFO, RunConfig
 from transformer.runs.any_run import AnyRun
-from transformer.tasks.about import ABOUT
 
 MOST_CHANGED = 4
 """Most changed settings that are named; more would not fit in two lines."""
@@ -99,7 +98,7 @@ def format_value(name: str, value: Any) -> str:
     if name == "pairs":
         return "none" if value is None else "your own"
     if name == "task":
-        return ABOUT[value].name
+        return TASK_INFO[value].title
     if name == "causal_mask" and value is None:
         return "on"  # None: on in a decoder; an encoder-only model has no later tokens to hide
     if name == "goal" and value is not None:

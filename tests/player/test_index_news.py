@@ -11,7 +11,7 @@ import pytest
 
 from tests.player.conftest import CONFIG, PAIRS, SIGNS
 from tests.player.follower import Follower, grows, in_words, segment_of, sent, tells_every_frame
-from transformer.config.task_defaults import with_task
+from transformer.config.tasks import with_task
 from transformer.insight.moments import Moment
 from transformer.player import index as module
 from transformer.player.chunks import look_name

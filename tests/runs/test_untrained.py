@@ -9,7 +9,7 @@ import pytest
 
 from tests.runs.conftest import TWO_HEADS_OFF, losses_of
 from transformer.config.recipes import RECIPES
-from transformer.config.task_defaults import with_task
+from transformer.config.tasks import with_task
 from transformer.runs.run import Run
 from transformer.training.state import TrainState
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from transformer.config import RunConfig
-from transformer.config.task_defaults import with_task
+from transformer.config.tasks import with_task
 from transformer.tasks import task_of
 from transformer.tasks.repeating import Repeat
 

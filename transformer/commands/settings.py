@@ -11,7 +11,7 @@ from transformer.commands.data import read_files
 from transformer.commands.line import print_message
 from transformer.config import TOKENIZERS, RunConfig
 from transformer.config.recipes import RECIPES, recipe_config, with_topology
-from transformer.config.task_defaults import for_pairs, with_task
+from transformer.config.tasks import for_pairs, with_task
 from transformer.errors import InputError
 from transformer.storage.own_data import OwnData
 

@@ -2,7 +2,8 @@
 
 from transformer.config.model import DROPOUT_PLACES, KINDS_OF, ModelConfig
 from transformer.config.run import DEVICES, RunConfig
-from transformer.config.training import GRAMMARS, LETTER_TASKS, PRECISIONS, TASKS, TOKENIZERS, TrainConfig
+from transformer.config.tasks import GRAMMARS, LETTER_TASKS, TASK_INFO, TASKS
+from transformer.config.training import PRECISIONS, TOKENIZERS, TrainConfig
 
 __all__ = [
     "DEVICES",
@@ -12,6 +13,7 @@ __all__ = [
     "LETTER_TASKS",
     "PRECISIONS",
     "TASKS",
+    "TASK_INFO",
     "TOKENIZERS",
     "ModelConfig",
     "RunConfig",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from transformer.config import ModelConfig, RunConfig, TrainConfig
+from transformer.config import TASK_INFO, ModelConfig, RunConfig, TrainConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,8 +145,7 @@ _ALL = (
         model=_OWN.model,
         train=_OWN.train,
         small=_OWN,
-        look_for="Soon cross-attention heads of the last layer read backwards: to write a word backwards is "
-        "to read it backwards.",
+        look_for=TASK_INFO["reverse"].look_for,
     ),
     Recipe(
         name="etienne",

@@ -6,14 +6,9 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from transformer.config.limits import Number, OneOf, Settings, Whole
+from transformer.config.tasks import TASKS
 from transformer.errors import InputError
 
-LETTER_TASKS = ("reverse", "copy", "sort", "caesar", "repeat")
-"""Tasks on random strings of letters."""
-GRAMMARS = ("en-fr", "en-it", "zh-en")
-"""Tasks on sentences that a grammar makes."""
-TASKS = (*LETTER_TASKS, "dates", *GRAMMARS, "pairs")
-"""Everything that can be learned; pairs are the user's own."""
 TOKENIZERS = ("auto", "characters", "words", "bpe", "file")
 """How text becomes tokens."""
 PRECISIONS = ("float32", "bfloat16")

@@ -92,7 +92,7 @@ def record(config: RunConfig, path: Path, word: str = "") -> None:
 
 if __name__ == "__main__":
     from transformer.config.recipes import RECIPES
-    from transformer.config.task_defaults import with_task
+    from transformer.config.tasks import with_task
     from transformer.recording import map_recorder
 
     map_recorder.KNOWN_SECONDS = math.inf  # every step is recorded, on a busy machine too

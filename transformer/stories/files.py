@@ -16,7 +16,7 @@ from typing import Any
 from transformer.config import RunConfig
 from transformer.config.limits import Settings
 from transformer.config.recipes import RECIPES
-from transformer.config.task_defaults import with_task
+from transformer.config.tasks import with_task
 from transformer.errors import InputError
 from transformer.stories.story import MOST_BEATS, MOST_RUNS, NONE, RACE, Beat, Story, inherited, read_role
 from transformer.tasks import resolved

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from transformer.config import KINDS_OF, ModelConfig, RunConfig, TrainConfig
 from transformer.config.limits import Number, OneOf, Settings, Text, Whole
 from transformer.config.recipes import RECIPES
-from transformer.config.task_defaults import with_task
+from transformer.config.tasks import with_task
 from transformer.errors import InputError
 from transformer.tasks import resolved, task_of
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pages.settings.beginnings import base_of, values_of
-from pages.settings.presets import OF_TASK, PRESETS, look_for
+from pages.settings.presets import PRESETS, look_for
 from tests.pages.visitor import KEYS
+from transformer.config import TASK_INFO
 
 IMPOSSIBLE = [  # key, value, and how the message begins
     ("heads", 3, "Width: 8 cannot be split into 3 equal heads"),
@@ -159,7 +160,7 @@ def test_every_preset_is_recognised_and_starts_with_all_of_its_settings(name):
     config = PRESETS[name].config
     assert look_for(config) == PRESETS[name].look_for
     assert base_of(config) == config
-    assert OF_TASK[config.train.task] in PRESETS
+    assert TASK_INFO[config.train.task].title in PRESETS
 
 
 def test_the_preset_for_own_pairs_asks_for_them_and_keeps_the_current_model(visit):

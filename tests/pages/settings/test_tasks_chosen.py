@@ -7,11 +7,9 @@ import re
 import numpy as np
 import pytest
 
-from pages.settings.presets import OF_TASK, PRESETS
-from transformer.config import TASKS
-from transformer.config.task_defaults import TASK_SETTINGS
+from pages.settings.presets import PRESETS
+from transformer.config import TASK_INFO, TASKS
 from transformer.tasks import PATTERNS, corpus_of
-from transformer.tasks.about import ABOUT
 
 FEW = {"layers_encoder": 1, "layers_decoder": 1, "heads": 2, "width": 8, "steps": 3, "goal": "none"}
 
@@ -21,7 +19,7 @@ def watch(visit):
     """Open the Watch page on a task, with a model that trains quickly."""
 
     def on(task, **more):
-        return visit({"task": task, "preset": OF_TASK[task], "device": "cpu", **FEW} | more)
+        return visit({"task": task, "preset": TASK_INFO[task].title, "device": "cpu", **FEW} | more)
 
     return on
 
@@ -29,13 +27,13 @@ def watch(visit):
 @pytest.mark.parametrize("task", ["sort", "dates", "zh-en"])
 def test_choosing_a_task_fills_in_fitting_settings_and_shows_what_to_look_for(visit, task):
     visitor = visit({}).set("task", task)
-    config = PRESETS[OF_TASK[task]].config
+    config = PRESETS[TASK_INFO[task].title].config
     assert visitor.run.config == config
-    assert visitor.value("preset") == OF_TASK[task]
-    for name, value in TASK_SETTINGS[task].items():
+    assert visitor.value("preset") == TASK_INFO[task].title
+    for name, value in TASK_INFO[task].settings.items():
         assert value in (getattr(config.model, name, None), getattr(config.train, name, None))
     visitor.wait_until(lambda: visitor.run.view.frame is not None)
-    assert PRESETS[OF_TASK[task]].look_for in visitor.headline
+    assert PRESETS[TASK_INFO[task].title].look_for in visitor.headline
     assert [tracked.text for tracked in visitor.run.view.frame.words] == list(
         corpus_of(config.train).tracked_words()
     )
@@ -43,7 +41,7 @@ def test_choosing_a_task_fills_in_fitting_settings_and_shows_what_to_look_for(vi
 
 def test_a_task_has_its_full_name_in_the_list_and_its_short_name_in_the_link(visit):
     visitor = visit({"task": "zh-en"})
-    assert visitor.at.selectbox(key="task").options == [about.name for about in ABOUT.values()]
+    assert visitor.at.selectbox(key="task").options == [task.title for task in TASK_INFO.values()]
     assert visitor.at.selectbox(key="task").options[TASKS.index("zh-en")] == "Chinese to English"
     assert visitor.link["task"] == "zh-en"
     visitor.set("task", "sort")

@@ -12,7 +12,7 @@ import pytest
 
 from tests.conftest import facts_of
 from tests.runs.resuming.conftest import advance_to, copied, finish, numbers
-from transformer.config.task_defaults import with_task
+from transformer.config.tasks import with_task
 from transformer.errors import InputError
 from transformer.runs.run import Run
 from transformer.shared.interventions import Block, Interventions

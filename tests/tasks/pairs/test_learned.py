@@ -6,7 +6,7 @@ import pytest
 
 from tests.tasks.pairs.lessons import LESSONS, lesson
 from transformer.config.recipes import recipe_config
-from transformer.config.task_defaults import for_pairs, with_task
+from transformer.config.tasks import for_pairs, with_task
 from transformer.tasks.pairs.caps import select_pairs, suggested
 from transformer.tasks.pairs.own import OwnPairs
 from transformer.tasks.pairs.store import intern_pairs

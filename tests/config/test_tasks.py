@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from transformer.config import TASKS, RunConfig
+from transformer.config import TASK_INFO, TASKS, RunConfig
 from transformer.config.recipes import RECIPES, recipe_config
-from transformer.config.task_defaults import TASK_SETTINGS, for_pairs, with_task
+from transformer.config.tasks import for_pairs, with_task
 from transformer.errors import InputError
-
-
-def test_settings_exist_for_exactly_the_known_tasks():
-    assert tuple(TASK_SETTINGS) == TASKS
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -19,13 +15,10 @@ def test_choosing_a_task_changes_only_the_settings_that_come_with_it(task):
     config = RECIPES["default"].small
     changed = with_task(config, task)
     assert changed.train.task == task
-    expected = {
-        name: getattr(config.model, name, getattr(config.train, name, None)) for name in TASK_SETTINGS[task]
-    }
+    settings = TASK_INFO[task].settings
+    expected = {name: getattr(config.model, name, getattr(config.train, name, None)) for name in settings}
     differing = {name: there for name, (_, there) in config.differences(changed).items() if name != "task"}
-    assert differing == {
-        name: value for name, value in TASK_SETTINGS[task].items() if value != expected[name]
-    }
+    assert differing == {name: value for name, value in settings.items() if value != expected[name]}
 
 
 def test_choosing_the_same_task_again_changes_nothing():
