@@ -39,7 +39,7 @@ from transformer.asking.model import model_of
 from transformer.config import RunConfig
 from transformer.config.recipes import RECIPES
 from transformer.recording.activations import record
-from transformer.recording.frames import MEMORY_LIMIT
+from transformer.recording.recording import MEMORY_LIMIT
 from transformer.recording.view import FINISHED, MAX_WORDS, Publisher, untrained
 from transformer.recording.weights import IN_MEMORY
 from transformer.runs.training_session import TrainingSession

@@ -62,7 +62,7 @@ def data_of(configs: Sequence[RunConfig], endings: Sequence[Ending] = ()) -> dic
         how = "that differ in their seeds alone" if alike else "beside each other"
         what = f"<b>{len(configs)} runs {how}.</b>"
         one_task = len({one.train.task for one in configs}) == 1
-        says = in_common(endings, task_of(first).aim) if endings and one_task else what
+        says = in_common(endings, task_of(first).target_score) if endings and one_task else what
         asks = "Does a head turn in each, at about the same step, and is it the same head? Guess, then watch."
         return _data(names_of(configs), says, examples) | {"asks": f"{what} {asks}"}
     left, right = configs

@@ -119,7 +119,9 @@ def spell_tab(run: AnyRun, word: str) -> Draw:
             )
         with narrator:
             one = pool == "head"
-            st.markdown(_narration(answer, reading, site, head, lit, run.task.aim) if one else POOLED[pool])
+            st.markdown(
+                _narration(answer, reading, site, head, lit, run.task.target_score) if one else POOLED[pool]
+            )
         with strip:
             live_figure(
                 reading_strip(view, answer, reading, sites, (site, head)),
@@ -169,14 +171,16 @@ def _next(reading: Reading, row: int) -> Array | None:
     return reading.probabilities[reading.writing[row]] if row < len(reading.writing) else None
 
 
-def _narration(answer: Answer, reading: Reading, site: str, head: int, lit: int | None, aim: str) -> str:
+def _narration(
+    answer: Answer, reading: Reading, site: str, head: int, lit: int | None, target_score: str
+) -> str:
     axes = reading.axes[site]
     said = narrate(
         reading.maps[site][head],
         axes.kind,
         reading.tokens(axes.query),
         reading.tokens(axes.key),
-        **counts(answer, aim),
+        **counts(answer, target_score),
         row=lit,
     )
     return plain(said)

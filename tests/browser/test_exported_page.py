@@ -28,7 +28,7 @@ from transformer.figures.race import race_curves, race_look
 from transformer.insight.moments import Moment
 from transformer.recording.chunk import Chunk
 from transformer.recording.frame import Ablations
-from transformer.recording.frames import Frames
+from transformer.recording.recording import Recording
 from transformer.recording.view import RunView
 from transformer.runs import demo
 from transformer.runs.run import Run
@@ -472,7 +472,9 @@ def only(view: RunView, steps: Collection[int]) -> RunView:
             records += [one] * (one.step in steps)
         elif some := one.only(steps.__contains__):
             records.append(some)
-    return replace(view, frames=Frames(records, numbers=view.metrics.at, aim=view.frames[-1].aim))
+    return replace(
+        view, frames=Recording(records, numbers=view.metrics.at, target_score=view.frames[-1].target_score)
+    )
 
 
 def walked(offline, file, views, word, positions):

@@ -14,7 +14,7 @@ from transformer.config import ModelConfig, RunConfig, TrainConfig
 from transformer.exports.script import script
 from transformer.insight.moments import Moment
 from transformer.recording.frame import Frame
-from transformer.recording.frames import Frames
+from transformer.recording.recording import Recording
 from transformer.recording.view import RunView
 from transformer.runs.run import Run
 from transformer.shared.interventions import Block, Interventions
@@ -36,7 +36,7 @@ TAKEN = Interventions(
 """Interventions made at step 4; the word ox is added then too."""
 
 
-class FakeFrames(Frames):
+class FakeRecording(Recording):
     """The given frames, instead of frames made from records."""
 
     def __init__(self, frames: Iterable[Frame]) -> None:
@@ -80,7 +80,7 @@ def view(recorded: RunView) -> RunView:
     """Frames of steps 0 to 8, two of them moments; "ox" is in all of them and was added at step 4."""
     return replace(
         recorded,
-        frames=FakeFrames(sharpened(frame) for frame in recorded.frames),
+        frames=FakeRecording(sharpened(frame) for frame in recorded.frames),
         moments=(
             Moment(2, "drop", "the loss <fell>"),
             Moment(4, "intervention", "switched off cross-attention layer 2, head 3"),
@@ -94,7 +94,7 @@ def thinned(view: RunView) -> RunView:
     frames = [frame for frame in view.frames if frame.step not in (6, 7)]
     return replace(
         view,
-        frames=FakeFrames(
+        frames=FakeRecording(
             replace(frame, words=frame.words[:2], maps=frame.maps[:2]) if frame.step < 4 else frame
             for frame in frames
         ),

@@ -13,7 +13,7 @@ from PIL import Image, ImageColor
 from plotly.colors import sample_colorscale, unlabel_rgb
 
 from tests.conftest import HELD_OUT, LIVE
-from tests.exports.conftest import FakeFrames, with_word
+from tests.exports.conftest import FakeRecording, with_word
 from transformer.errors import InputError
 from transformer.exports.film import film_gif, filmstrip_png
 from transformer.exports.frames import film_frames
@@ -150,7 +150,7 @@ def test_a_film_begins_at_the_first_step_that_is_kept_of_its_word(view, thinned)
 
 
 def test_one_recorded_step_is_a_film_of_one_frame(view):
-    only = replace(view, frames=FakeFrames(view.frames[:1]))
+    only = replace(view, frames=FakeRecording(view.frames[:1]))
     film, frames = decoded(film_gif(only, word="cat", site=CROSS, head=0))
     assert len(frames) == 1
     assert film.size == (960, 720)
@@ -175,7 +175,7 @@ def test_the_strip_shows_the_same_head_at_seven_steps_side_by_side(thinned):
 
 def many(view, n):
     """Return the view with n frames at steps 0, 10, 20, ..."""
-    return replace(view, frames=FakeFrames(replace(view.frames[0], step=10 * i) for i in range(n)))
+    return replace(view, frames=FakeRecording(replace(view.frames[0], step=10 * i) for i in range(n)))
 
 
 def test_a_long_run_is_a_film_of_sixty_frames_and_a_strip_of_seven_and_both_show_the_numbers(
@@ -229,7 +229,7 @@ def test_words_runs_and_heads_that_cannot_be_filmed_are_refused(view):
     with pytest.raises(
         InputError, match="^No frame of this run shows “cat” yet; wait until the untrained model is "
     ):
-        film_frames(replace(view, frames=FakeFrames([])), 5, "cat")
+        film_frames(replace(view, frames=FakeRecording([])), 5, "cat")
     for site, head in (("decoder.9.cross", 0), (CROSS, 3), (CROSS, -1)):
         with pytest.raises(
             ValueError, match=f"^There is no head {head} at '{site}', counted from 0; the sites are encoder.0"
@@ -240,7 +240,7 @@ def test_words_runs_and_heads_that_cannot_be_filmed_are_refused(view):
 @pytest.mark.parametrize("predicted", ["x", "x" * 25])
 @pytest.mark.parametrize("make", [film_gif, filmstrip_png])
 def test_no_two_texts_overlap_and_those_of_a_film_lie_within_it(view, drawn_texts, make, predicted):
-    frames = FakeFrames([with_word(view.frames[5], predicted=(predicted,) * 7)])
+    frames = FakeRecording([with_word(view.frames[5], predicted=(predicted,) * 7)])
     picture = Image.open(io.BytesIO(make(replace(view, frames=frames), word="banana", site=CROSS, head=0)))
     assert sum("✗" in text for text, _ in drawn_texts) == (7 if make is film_gif else 0)
     for (one, box), (other, beside) in combinations(drawn_texts, 2):
@@ -250,6 +250,6 @@ def test_no_two_texts_overlap_and_those_of_a_film_lie_within_it(view, drawn_text
 
 
 def test_a_dollar_sign_does_not_start_a_formula(view, drawn_texts):
-    frames = FakeFrames([with_word(view.frames[1], predicted=("$x_2$",) * 7)])
+    frames = FakeRecording([with_word(view.frames[1], predicted=("$x_2$",) * 7)])
     film_gif(replace(view, frames=frames), word="banana", site=CROSS, head=0)
     assert any(text.endswith("✗ $x_2$") for text, _ in drawn_texts)

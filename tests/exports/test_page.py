@@ -23,7 +23,7 @@ from transformer.exports.page import html_page
 from transformer.figures.colors import LOOK
 from transformer.player.index import Index
 from transformer.recording.chunk import BLOCKED, ONE
-from transformer.recording.frames import Frames
+from transformer.recording.recording import Recording
 from transformer.runs.run import Run
 
 SITE = "decoder.1.cross"
@@ -236,4 +236,4 @@ def test_a_head_that_does_not_exist_and_a_run_without_frames_are_refused(recorde
     with pytest.raises(ValueError, match="^There is no head 3 at 'decoder.1.cross'"):
         made(recorded, head=3)
     with pytest.raises(InputError, match="^Nothing has been recorded yet"):
-        made(replace(recorded, frames=Frames()))
+        made(replace(recorded, frames=Recording()))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.exports.conftest import FakeFrames
+from tests.exports.conftest import FakeRecording
 from tests.exports.test_page import run_data
 from transformer.config import ModelConfig, RunConfig, TrainConfig
 from transformer.errors import InputError
@@ -123,7 +123,7 @@ def rewritten(view, pieces):
             maps[site] = np.zeros((frame.n_heads(site), n[axes.query], n[axes.key]), np.float32)
             maps[site][..., 0] = 1.0
         frames.append(replace(frame, words=(tracked,), maps=(maps,)))
-    return replace(view, frames=FakeFrames(frames))
+    return replace(view, frames=FakeRecording(frames))
 
 
 def test_a_film_of_an_unknown_answer_shows_the_tokens_of_each_step_and_marks_none_wrong(french, drawn_texts):

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.exports.conftest import CONFIG, FakeFrames, sharpened
+from tests.exports.conftest import CONFIG, FakeRecording, sharpened
 from tests.exports.test_film import color_at, decoded, is_marked, maps_in, viridis
 from tests.exports.test_page import run_data
 from transformer.exports.film import film_gif
@@ -82,7 +82,7 @@ def test_a_map_is_enlarged_to_the_size_of_another_and_each_empty_cell_has_a_reas
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_a_film_shows_padding_as_blocked_before_the_switch_and_with_its_weights_after_it(run_of, topology):
     view, site = run_of(topology), SWITCHED[topology]
-    view = replace(view, frames=FakeFrames(sharpened(frame) for frame in view.frames))
+    view = replace(view, frames=FakeRecording(sharpened(frame) for frame in view.frames))
     _, frames = decoded(film_gif(view, word="cat", site=site, head=2))
     assert len(frames) == len(view.frames)
     whole = widest(view.frames, "cat")

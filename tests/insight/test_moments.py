@@ -40,20 +40,20 @@ def test_a_head_turns_only_once_even_if_it_falls_below_the_threshold_and_returns
 
 
 @pytest.mark.parametrize(
-    ("aim", "said"),
+    ("target_score", "said"),
     [
         ("mirror", "began to read backwards"),
         ("gold", "began to look up what it writes"),
         ("focus", "began to look at single tokens"),
     ],
 )
-def test_the_text_of_a_turned_head_depends_on_the_aim(aim, said):
+def test_the_text_of_a_turned_head_depends_on_the_target_score(target_score, said):
     moments = Moments()
-    assert moments.heads(0, {FIRST: np.array([0.4])}, aim) == ()
-    assert moments.heads(10, {FIRST: np.array([0.5])}, aim) == (
+    assert moments.heads(0, {FIRST: np.array([0.4])}, target_score) == ()
+    assert moments.heads(10, {FIRST: np.array([0.5])}, target_score) == (
         Moment(10, "turned", f"cross-attention layer 1, head 1 {said}", FIRST, 0),
     )
-    assert moments.heads(20, {FIRST: np.array([0.6])}, aim) == ()
+    assert moments.heads(20, {FIRST: np.array([0.6])}, target_score) == ()
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from transformer.player.index import Index
 from transformer.player.outputs import by_length, output_row, samples
 from transformer.player.sentences import looking_back, words_right
 from transformer.recording.chunk import Chunk
-from transformer.recording.frames import Frames
 from transformer.recording.metrics import COLUMNS, Metrics
+from transformer.recording.recording import Recording
 
 
 def sent(document):
@@ -69,7 +69,7 @@ class Follower:
 def grows(view):
     """Yield the view of a run after each step, built from its records."""
     rows = list(zip(*view.metrics.columns(*COLUMNS), strict=True))
-    frames = Frames(aim=view.frames[-1].aim)
+    frames = Recording(target_score=view.frames[-1].target_score)
     first, *others = together(view.frames.records)
     while not frames.steps:
         frames = frames.extended(first)

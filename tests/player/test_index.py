@@ -13,7 +13,7 @@ from tests.player.follower import segment_of, sent, tells_every_frame
 from transformer.player.chunks import look_name, look_of, name_of
 from transformer.player.index import Index
 from transformer.recording.chunk import Chunk
-from transformer.recording.frames import Frames
+from transformer.recording.recording import Recording
 
 # Segments.
 
@@ -58,7 +58,7 @@ def test_a_word_is_shown_as_drawn_from_the_step_at_which_training_draws_it(recor
         replace(one, drawn_at=33) if isinstance(one, Chunk) and one.steps[-1] >= 33 else one
         for one in recorded.frames.records
     ]
-    frames = Frames(records, numbers=recorded.metrics.at, aim=recorded.frames[-1].aim)
+    frames = Recording(records, numbers=recorded.metrics.at, target_score=recorded.frames[-1].target_score)
     view = replace(recorded, frames=frames)
     index = sent(Index(CONFIG).whole(view))
     assert tells_every_frame(view, index)
@@ -109,5 +109,5 @@ def test_an_index_is_json_and_names_every_chunk_and_every_look_that_a_player_may
 
 def test_before_anything_is_recorded_there_is_no_version(recorded):
     index = Index(CONFIG)
-    assert not index.update(replace(recorded, frames=Frames()))
+    assert not index.update(replace(recorded, frames=Recording()))
     assert index.version == 0

@@ -118,5 +118,5 @@ def test_where_focus_is_the_aim_a_head_is_in_focus_from_the_same_threshold(recor
     frame, site = recorded.frames[0], "decoder.0.cross"
     scores = {name: np.array([0.0, score]) for name, score in {"focus": focus, "first": 0.2}.items()}
     measured = replace(frame.measurement, head_scores=frame.head_scores | {site: scores})
-    assert replace(frame, measurement=measured, aim="focus").role(site, 1) == said
-    assert replace(frame, measurement=measured, aim="mirror").role(site, 1) == "no clear pattern"
+    assert replace(frame, measurement=measured, target_score="focus").role(site, 1) == said
+    assert replace(frame, measurement=measured, target_score="mirror").role(site, 1) == "no clear pattern"

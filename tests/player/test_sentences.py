@@ -156,7 +156,7 @@ def test_the_headline_speaks_of_several_tokens_where_a_head_looks_up_more_than_o
     scores = {"gold": [0.1, 0.83, 0.0], "place": [0.0, 0.9, 0.0], "token": [0.0, 0.1, 0.0]}
     head_scores = dict.fromkeys(untrained.head_scores, scores)
     measured = replace(untrained.measurement, head_scores=head_scores, clearest=(SITE, 1))
-    said = headline(view, replace(untrained, measurement=measured, aim="gold"), "")
+    said = headline(view, replace(untrained, measurement=measured, target_score="gold"), "")
     assert "on the tokens to write next." in said
     assert said.endswith(" It finds them by their place, whatever token stands there.")
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from transformer.recording.frame import Frame
-from transformer.recording.frames import Frames
 from transformer.recording.map_recorder import MapRecorder
+from transformer.recording.recording import Recording
 from transformer.shared.evaluation import Evaluation
 from transformer.training.state import TrainState
 
@@ -43,6 +43,6 @@ def frame_of(recorder_of: Callable[..., MapRecorder]) -> Callable[..., Frame]:
         recorder, step = recorder or recorder_of(state, words), state.step
         seen = [evaluation(step), recorder.measure(step), recorder.write(step)]
         recorder.buffer.copy(step)
-        return Frames([*seen, *recorder.compute()], aim=state.task.aim)[-1]
+        return Recording([*seen, *recorder.compute()], target_score=state.task.target_score)[-1]
 
     return make

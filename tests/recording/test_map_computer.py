@@ -10,8 +10,8 @@ from transformer.asking.model import model_of
 from transformer.config.recipes import RECIPES
 from transformer.model.transformer import Transformer
 from transformer.recording.activations import record
-from transformer.recording.frames import Frames
 from transformer.recording.map_computer import BATCH, BUFFER_BYTES, WeightBuffer
+from transformer.recording.recording import Recording
 from transformer.recording.weights import Weights
 from transformer.shared.interventions import Block, Interventions
 from transformer.training.loop import train
@@ -36,7 +36,7 @@ def recorded(recorder_of, evaluation):
             losses += report.losses
             recorder.buffer.copy(report.step)
         assert len(recorder.buffer.steps) == 7
-        frames = Frames([*early, *recorder.compute(weights)], aim=state.task.aim)
+        frames = Recording([*early, *recorder.compute(weights)], target_score=state.task.target_score)
         return state, losses, frames, weights
 
     return train_and_look
@@ -117,7 +117,7 @@ def test_maps_of_an_unknown_answer_run_over_the_newest_output_and_record_its_ste
     for step in (4, 5, 6):
         next(reports)
         recorder.buffer.copy(step)
-    frames = Frames([*early, *chunks, outputs, *recorder.compute()], aim=state.task.aim)
+    frames = Recording([*early, *chunks, outputs, *recorder.compute()], target_score=state.task.target_score)
     for frame in frames:
         (tracked,), newest = frame.words, 0 if frame.step <= 3 else 3
         assert (tracked.forced, tracked.written_at) == (False, newest)

@@ -8,7 +8,7 @@ import pytest
 from transformer.insight.scores import gold_cells
 from transformer.recording.activations import record
 from transformer.recording.chunk import ONE
-from transformer.recording.frames import Frames
+from transformer.recording.recording import Recording
 from transformer.shared.interventions import Block, Interventions
 from transformer.training.loop import train
 from transformer.training.state import TrainState
@@ -26,7 +26,7 @@ def recorded(recorder_of, evaluation):
         recorder.add(state.task.mean(length))
         seen = [evaluation(step), recorder.measure(step), recorder.write(step)]
         recorder.buffer.copy(step)
-        return Frames([*seen, *recorder.compute()], aim=state.task.aim)[-1]
+        return Recording([*seen, *recorder.compute()], target_score=state.task.target_score)[-1]
 
     return make
 

@@ -162,7 +162,7 @@ def tokens_of(task, batch, axes):
 def test_heads_are_scored_on_the_gold_alignment_of_held_out_sentences(state, topology, frame_of):
     made = state(topology=topology)
     frame = frame_of(made)
-    assert frame.aim == "gold"
+    assert frame.target_score == "gold"
     batch = made.task.encode([pair.source for pair in HELD_OUT])
     with record(made.model) as cache:
         made.model(torch.from_numpy(batch.src), torch.from_numpy(batch.tgt_in))
@@ -190,7 +190,7 @@ def test_heads_are_scored_on_the_gold_alignment_of_held_out_sentences(state, top
 def test_without_an_alignment_heads_are_scored_by_their_focus(state, topology, monkeypatch, frame_of):
     monkeypatch.setattr(Sentences, "held_out", lambda self: [replace(pair, links=None) for pair in HELD_OUT])
     frame = frame_of(state(topology=topology))
-    assert frame.aim == "focus"
+    assert frame.target_score == "focus"
     assert all("gold" not in scores for scores in frame.head_scores.values())
     for site, scores in frame.scores.items():
         assert scores is frame.head_scores[site]["focus"]

@@ -21,7 +21,7 @@ from streamlit import config as options
 from pages.stream import broadcaster, news
 from pages.stream.routes import routes
 from transformer.config import ModelConfig, RunConfig, TrainConfig
-from transformer.recording.frames import Frames, up_to
+from transformer.recording.recording import Recording, up_to
 from transformer.recording.view import RunView
 from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
@@ -85,7 +85,7 @@ class FakeRun:
         """Set the run to training at this step, without later frames; at -1, without any frame."""
         frames = self.whole.frames
         records = [early for one in frames.records if (early := up_to(one, step)) is not None]
-        known = Frames(records, numbers=self.whole.metrics.at, aim=frames[-1].aim)
+        known = Recording(records, numbers=self.whole.metrics.at, target_score=frames[-1].target_score)
         self.view = replace(self.whole, frames=known, step=max(0, step), **{"state": "training"} | changes)
 
 

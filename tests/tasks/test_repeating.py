@@ -55,8 +55,8 @@ def test_words_repeat_their_last_letter_once_at_places_and_distances_that_vary(l
 
 def test_heads_are_judged_by_prefix_matching_where_question_and_answer_are_one_sequence():
     config = with_task(RunConfig(), "repeat")
-    assert task_of(config.with_changes(topology="decoder-only")).aim == "prefix"
-    assert task_of(config).aim == "gold"
+    assert task_of(config.with_changes(topology="decoder-only")).target_score == "prefix"
+    assert task_of(config).target_score == "gold"
     task = task_of(config)
     assert [task.answer(word) for word in task.corpus.tracked_words()] == [
         "sunflower", "hunter", "planet", "dynamite",

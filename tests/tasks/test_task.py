@@ -226,10 +226,10 @@ def test_links_are_columns_of_the_question_and_exist_where_the_answer_is_known(t
 
 
 def test_the_score_that_heads_are_judged_by_depends_on_the_task_and_its_links(task):
-    assert task_of(RunConfig()).aim == "mirror"
-    assert task_of(RunConfig().with_changes(task="sort")).aim == "gold"
-    assert task().aim == "gold"
-    assert task(corpus=Sentences(kept=[Pair("a cat", "un chat", held_out=True)])).aim == "focus"
+    assert task_of(RunConfig()).target_score == "mirror"
+    assert task_of(RunConfig().with_changes(task="sort")).target_score == "gold"
+    assert task().target_score == "gold"
+    assert task(corpus=Sentences(kept=[Pair("a cat", "un chat", held_out=True)])).target_score == "focus"
 
 
 @pytest.mark.parametrize("name", [*LETTER_TASKS, "dates", "en-fr"])

@@ -158,7 +158,7 @@ def _with_seeds(config: RunConfig, arguments: argparse.Namespace, counts: dict[s
         if view.state == STOPPED:
             break
     frame = view.frame
-    said = in_common(endings, "mirror" if frame is None else frame.aim)
+    said = in_common(endings, "mirror" if frame is None else frame.target_score)
     if arguments.json:
         turned = [
             one.turned and dict(zip(("step", "site", "head"), one.turned, strict=True)) for one in endings
@@ -300,7 +300,7 @@ def _summary(view: RunView) -> dict[str, Any]:
         "bleu": known and known.bleu,
         "chrf": known and known.chrf,
         "first_step_at": view.first_step_at,
-        "mirror": best if frame is not None and frame.aim == "mirror" else None,
-        # For the mirror aim too: the mirrored letters are the gold links of the reversal.
-        "alignment_mass": best if frame is not None and frame.aim in ("mirror", "gold") else None,
+        "mirror": best if frame is not None and frame.target_score == "mirror" else None,
+        # For the mirror score too: the mirrored letters are the gold links of the reversal.
+        "alignment_mass": best if frame is not None and frame.target_score in ("mirror", "gold") else None,
     }

@@ -22,7 +22,7 @@ from transformer.insight.names import examples_of
 from transformer.player.chunks import encoded, name_of
 from transformer.player.index import Index
 from transformer.recording.chunk import Chunk, together
-from transformer.recording.frames import Frames, nearest_step
+from transformer.recording.recording import Recording, nearest_step
 from transformer.recording.view import RunView
 
 _HERE = Path(__file__).parent
@@ -147,7 +147,7 @@ def thinned_to_fit(view: RunView, parts: int = 1, moments: Set[int] = frozenset(
     frames = view.frames.thinned({moment.step for moment in view.moments} | moments, ROOM // parts)
     records = [one for one in frames.records if not isinstance(one, Chunk)]
     chunks = [chunk for word in frames.words for chunk in together(frames.chunks_of(word))]
-    whole = Frames([*chunks, *records], numbers=view.metrics.at, aim=frames[-1].aim)
+    whole = Recording([*chunks, *records], numbers=view.metrics.at, target_score=frames[-1].target_score)
     return replace(view, id="", frames=whole)  # no id: anyone with the id can watch the run
 
 

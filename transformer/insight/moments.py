@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from statistics import median
 
-from transformer.insight.names import AIMS, head_name, without_prefix
+from transformer.insight.names import TARGET_SCORES, head_name, without_prefix
 from transformer.insight.scores import FOCUS, ROLES, THRESHOLD, Array, badge
 
 TURNED, ACCURACY, DROP, INTERVENTION = "turned", "accuracy", "drop", "intervention"
@@ -32,9 +32,9 @@ MAX_DROPS = 5
 _RENAMED = {
     ACCURACY: ((" % of the", "% of the"), ("held-out", "test")),
     TURNED: (
-        ("turned anti-diagonal", AIMS["mirror"].turned),
-        ("found the alignment", AIMS["gold"].turned),
-        ("came into focus", AIMS["focus"].turned),
+        ("turned anti-diagonal", TARGET_SCORES["mirror"].turned),
+        ("found the alignment", TARGET_SCORES["gold"].turned),
+        ("came into focus", TARGET_SCORES["focus"].turned),
     ),
     INTERVENTION: (
         (r"decoder layer (\d+) \(cross\)", r"cross-attention layer \1"),
@@ -95,7 +95,7 @@ class Moments:
         self,
         step: int,
         scores: Mapping[str, Array],
-        aim: str = "mirror",
+        target_score: str = "mirror",
         located: Callable[[str, int], int] | None = None,
     ) -> tuple[Moment, ...]:
         """Find heads whose score reached the threshold after being below it, each once.
@@ -103,8 +103,8 @@ class Moments:
         A head that is at the threshold from the start (of a run with trained weights) does not count.
 
         Args:
-            scores: for each site where the answer reads the question, (H,) scores of the aim at this step.
-            aim: the name of the score, a key of `AIMS`.
+            scores: for each site where the answer reads the question, (H,) target scores at this step.
+            target_score: the name of the score, a key of `TARGET_SCORES`.
             located: called with (site, head); returns the step, at most `step`, at which the head reached the
                 threshold. By default, this is `step`.
         """
@@ -115,7 +115,7 @@ class Moments:
                 if score < THRESHOLD:
                     self._below.add((site, head))
                 elif (site, head) in self._below and (site, head) not in turned:
-                    text = f"{head_name(site, head)} {AIMS[aim].turned}"
+                    text = f"{head_name(site, head)} {TARGET_SCORES[target_score].turned}"
                     at = step if located is None else located(site, head)
                     new.append(Moment(at, TURNED, text, site, head))
         return self._add(new)
@@ -136,7 +136,9 @@ class Moments:
                     self._below.add((site, head))
                 elif (site, head) in self._below and (site, head) not in turned:
                     name = head_name(without_prefix(site, scores), head)
-                    said = f"{name} {AIMS[FOCUS].turned}" if role is None else f"{name}: {ROLES[role]}"
+                    said = (
+                        f"{name} {TARGET_SCORES[FOCUS].turned}" if role is None else f"{name}: {ROLES[role]}"
+                    )
                     new.append(Moment(step, TURNED, said, site, head))
         return self._add(new[: max(0, MAX_ROLES - len(turned))])
 

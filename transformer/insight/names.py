@@ -73,8 +73,8 @@ def _kind_and_layer(site: str) -> tuple[str, str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Aim:
-    """The goal of the heads in one kind of task."""
+class TargetScore:
+    """The score that the heads of one kind of task are to reach, in words."""
 
     target: str
     """The cells whose share of the weight is the score."""
@@ -88,31 +88,31 @@ class Aim:
     """What such a head does, in words."""
 
 
-AIMS = {
-    "mirror": Aim(
+TARGET_SCORES = {
+    "mirror": TargetScore(
         target="the letter to write next",
         title="Attention on the letter to write next",
         turned="began to read backwards",
         does="reads the word backwards",
     ),
-    "prefix": Aim(
+    "prefix": TargetScore(
         target="what followed the same token before",
         title="Attention on what followed the same token before",
         turned="became an induction head",
         does="continues what came before (induction)",
     ),
-    "gold": Aim(
+    "gold": TargetScore(
         target="the tokens to write next",
         pronouns=("them", "their"),
         title="Attention on the tokens to write next",
         turned="began to look up what it writes",
         does="looks up what it writes",
     ),
-    "focus": Aim(
+    "focus": TargetScore(
         target="the strongest token of each row",
         title="Attention on the strongest token of each row",
         turned="began to look at single tokens",
         does="looks at one token in each row",
     ),
 }
-"""Score to its aim: the mirrored letter, the alignment or, where no alignment is known, any token."""
+"""Score to its words: the mirrored letter, the alignment or, where no alignment is known, any token."""

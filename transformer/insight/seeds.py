@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from transformer.insight.names import AIMS, head_name, site_name
+from transformer.insight.names import TARGET_SCORES, head_name, site_name
 
 LEAST_SEEDS, MOST_SEEDS = 2, 12
 """The fewest and the most runs that are compared."""
@@ -22,20 +22,20 @@ class Ending:
     """Step, site and head of the first head that became clear; None if none did."""
 
 
-def in_common(endings: Sequence[Ending], aim: str) -> str:
+def in_common(endings: Sequence[Ending], target_score: str) -> str:
     """Say what happens in how many runs, and what differs.
 
     Such as: In 8 of 8 runs a head began to read backwards, between steps 104 and 131. It is one of
     the heads of cross-attention layer 2; which one differs.
 
     Args:
-        aim: the score of the task, a key of `AIMS`.
+        target_score: the score of the task, a key of `TARGET_SCORES`.
     """
     n = len(endings)
     turned = [one.turned for one in endings if one.turned is not None]
     lost = sum(one.failed for one in endings)
     failed = f" {lost} of {n} failed." if lost else ""
-    does = AIMS[aim].turned
+    does = TARGET_SCORES[target_score].turned
     if not turned:
         return f"No head {does} in any of {n} runs.{failed}"
     steps = sorted(step for step, _, _ in turned)

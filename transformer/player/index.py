@@ -16,7 +16,7 @@ import numpy as np
 from transformer.config import RunConfig
 from transformer.figures import colors
 from transformer.figures.picture import Picture
-from transformer.insight.names import AIMS, examples_of, short_head_name, without_prefix
+from transformer.insight.names import TARGET_SCORES, examples_of, short_head_name, without_prefix
 from transformer.insight.scores import THRESHOLD
 from transformer.player.chunks import look_name, look_of, name_of
 from transformer.player.outputs import by_length, output_row, samples
@@ -218,7 +218,7 @@ class Index:
             "reached": [view.first_step_at.get(str(mark)) for mark in MARKS],
             "best": _best(view),
             "curves": drawn(run_curves(view)),
-            "mass": drawn(head_picture(view, frames[-1].aim)) | {"said": _of_heads(view)},
+            "mass": drawn(head_picture(view, frames[-1].target_score)) | {"said": _of_heads(view)},
         }
 
     def _described(self, frame: Frame, step: int, *, own: bool) -> dict[str, Any]:
@@ -255,13 +255,13 @@ class Index:
 
 
 def _best(view: RunView) -> list[tuple[int, float]]:
-    """The step of every measurement of our models, and the highest score of a head for the aim of the run."""
+    """The step of every measurement of our models, and the highest target score of a head."""
     frame = view.frames[-1]
     sites = reading_sites(frame.axes) if view.own is None else []
     return [
-        (one.step, round(max(float(one.head_scores[site][frame.aim].max()) for site in sites), 4))
+        (one.step, round(max(float(one.head_scores[site][frame.target_score].max()) for site in sites), 4))
         for one in view.frames.measurements
-        if sites and all(frame.aim in one.head_scores[site] for site in sites)
+        if sites and all(frame.target_score in one.head_scores[site] for site in sites)
     ]
 
 
@@ -276,8 +276,8 @@ def _of_heads(view: RunView) -> str:
     n_heads = sum(frame.n_heads(site) for site in reading_sites(frame.axes))
     others = " Grey: other heads." if n_heads > len(colors.NAMED) else ""
     return (
-        f"<b>{AIMS[frame.aim].title}</b>, by head and step. From the dashed line on, at half of it, "
-        f"the pattern is clear.{others}"
+        f"<b>{TARGET_SCORES[frame.target_score].title}</b>, by head and step. "
+        f"From the dashed line on, at half of it, the pattern is clear.{others}"
     )
 
 
@@ -391,4 +391,4 @@ def _reading(task: str, frame: Frame, site: str) -> str:
             )
         return said
     said = READING[kind].format(token="token", question="question")
-    return said + (_ALIGNED if frame.aim == "gold" and site in frame.scores else "")
+    return said + (_ALIGNED if frame.target_score == "gold" and site in frame.scores else "")

@@ -84,11 +84,11 @@ def _series(metrics: Metrics) -> Series:
     return Series(*metrics.columns(*names))
 
 
-def head_picture(view: RunView, aim: str) -> Picture:
-    """Over the training, what each head is worth where that is measured, else its score of the aim."""
+def head_picture(view: RunView, target_score: str) -> Picture:
+    """Over the training, what each head is worth where that is measured, else its target score."""
     ablations = view.frames.ablations
     if not ablations:
-        return score_picture(view, aim, reading_sites(view.frames[-1].axes))
+        return score_picture(view, target_score, reading_sites(view.frames[-1].axes))
     steps, losses = view.metrics.columns("step", "loss")
     newest = ablations[-1]
     heads = sorted(

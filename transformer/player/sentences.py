@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from transformer.insight.moments import Moment
-from transformer.insight.names import AIMS, examples_of, head_name, without_prefix
+from transformer.insight.names import TARGET_SCORES, examples_of, head_name, without_prefix
 from transformer.insight.narrator import narrate, narrate_any
 from transformer.insight.scores import THRESHOLD
 from transformer.recording.frame import LEAST_CHANGE, Frame, RecordedWord
@@ -114,18 +114,18 @@ def moment_said(moment: Moment) -> str:
 
 def _clearest(frame: Frame) -> str:
     """A sentence about the clearest head, or that no head has a clear pattern."""
-    (site, head), score, aim = frame.clearest, frame.clearest_score, AIMS[frame.aim]
+    (site, head), score, goal = frame.clearest, frame.clearest_score, TARGET_SCORES[frame.target_score]
     name = head_name(without_prefix(site, frame.axes), head)
     if score < THRESHOLD:
         score = min(score, THRESHOLD - 0.01)  # 49.7% is not the 50% that is needed
         return (
-            f"<b>No head {aim.does}.</b> The closest, {link_to_head(site, head, name)}, puts {score:.0%} of "
-            f"its attention on {aim.target}; {THRESHOLD:.0%}, half of it, would be clear."
+            f"<b>No head {goal.does}.</b> The closest, {link_to_head(site, head, name)}, puts {score:.0%} of "
+            f"its attention on {goal.target}; {THRESHOLD:.0%}, half of it, would be clear."
             f"{_most_needed(frame)}"
         )
     link = link_to_head(site, head, name if is_own(frame.axes) else name.capitalize())
     return (
-        f"<b>{link} {aim.does}:</b> {score:.0%} of its attention is on {aim.target}."
+        f"<b>{link} {goal.does}:</b> {score:.0%} of its attention is on {goal.target}."
         f"{_goes_by(frame)}{_most_needed(frame)}"
     )
 
@@ -137,8 +137,8 @@ def _goes_by(frame: Frame) -> str:
     if "place" not in scores:
         return ""
     place, token = float(scores["place"][head]), float(scores["token"][head])
-    noun = "letter" if frame.aim == "mirror" else "token"
-    it, its = AIMS[frame.aim].pronouns
+    noun = "letter" if frame.target_score == "mirror" else "token"
+    it, its = TARGET_SCORES[frame.target_score].pronouns
     if place >= MAINLY and token < MAINLY:
         return f" It finds {it} by {its} place, whatever {noun} stands there."
     if token >= MAINLY and place < MAINLY:
@@ -217,14 +217,14 @@ def narration(frame: Frame, word: str, site: str, head: int) -> str:
         axes.kind,
         tracked.tokens(axes.query),
         tracked.tokens(axes.key),
-        **counts(tracked, frame.aim),
+        **counts(tracked, frame.target_score),
     )
     return html.escape(said, quote=False)
 
 
-def counts(read: RecordedWord, aim: str) -> dict[str, Any]:
-    """The numbers of tokens and, where the aim uses it, the gold alignment, as arguments of `narrate`."""
-    if aim == "mirror":
+def counts(read: RecordedWord, target_score: str) -> dict[str, Any]:
+    """The numbers of tokens and, where the score uses it, the gold alignment: arguments of `narrate`."""
+    if target_score == "mirror":
         return {"n_letters": read.n_read}
     return {"n_letters": read.n_read, "n_answer": read.n_written, "links": read.links}
 

@@ -220,8 +220,8 @@ class Frame:
     """Every site of the model, in the order of the forward pass."""
     maps: tuple[Mapping[str, Array], ...]
     """For each word: site to (H, Q, K) float32 weights; NaN where blocked. Masked padding is left out."""
-    aim: str = "mirror"
-    """The score of this task: mirror, gold or focus."""
+    target_score: str = "mirror"
+    """The score of this task: mirror, prefix, gold or focus."""
     interventions: Interventions = field(default=NO_INTERVENTIONS)
     """The interventions when this was recorded."""
 
@@ -237,8 +237,8 @@ class Frame:
 
     @cached_property
     def scores(self) -> dict[str, Array]:
-        """Site to (H,) scores for the task's aim, for the sites where the answer reads the question."""
-        return {site: self.head_scores[site][self.aim] for site in reading_sites(self.axes)}
+        """Site to (H,) target scores, for the sites where the answer reads the question."""
+        return {site: self.head_scores[site][self.target_score] for site in reading_sites(self.axes)}
 
     @property
     def asked(self) -> tuple[RecordedWord, ...]:
@@ -266,7 +266,7 @@ class Frame:
 
     @cached_property
     def best(self) -> tuple[tuple[str, int], float]:
-        """(site, head) with the highest score of the task's aim, and that score."""
+        """(site, head) with the highest target score, and that score."""
         return clearest_head(self.scores)
 
     def large_head(self, sites: Sequence[str], pinned: tuple[str, int] | None = None) -> tuple[str, int]:
@@ -289,7 +289,7 @@ class Frame:
             return "switched off"
         scores = {name: float(values[head]) for name, values in self.head_scores[site].items()}
         name = badge(scores)
-        if name is None and self.aim == FOCUS and scores.get(FOCUS, 0) >= THRESHOLD:
+        if name is None and self.target_score == FOCUS and scores.get(FOCUS, 0) >= THRESHOLD:
             return f"looks at one token {scores[FOCUS]:.0%}"
         return f"{ROLES[name]} {scores[name]:.0%}" if name else "no clear pattern"
 

@@ -237,8 +237,8 @@ class MapRecorder:
 
     def _measurement(self, step: int, model: Transformer) -> Measurement:
         scores = self._scorer.scores(model)
-        aimed = {site: scores[site][self._task.aim] for site in reading_sites(model.axes())}
-        clearest, _ = clearest_head(aimed, self._clearest)
+        of_target = {site: scores[site][self._task.target_score] for site in reading_sites(model.axes())}
+        clearest, _ = clearest_head(of_target, self._clearest)
         return Measurement(step=step, head_scores=scores, clearest=clearest)
 
     def write(self, step: int) -> Outputs:

@@ -13,9 +13,9 @@ from transformer.insight.moments import Moment
 from transformer.insight.seeds import Ending
 from transformer.recording.chunk import is_name
 from transformer.recording.frame import Frame
-from transformer.recording.frames import Frames, nearest_step
 from transformer.recording.metrics import Metrics
 from transformer.recording.patched import Covered, Pictures
+from transformer.recording.recording import Recording, nearest_step
 from transformer.recording.weights import Snapshot
 from transformer.shared.interventions import NO_INTERVENTIONS, Interventions
 
@@ -110,7 +110,7 @@ class RunFacts:
 class RunView(RunFacts):
     """The whole state of a run at one time. Published by assigning one reference, so readers hold no lock."""
 
-    frames: Frames
+    frames: Recording
     snapshots: tuple[Snapshot, ...]
     """The steps whose weights are kept."""
     metrics: Metrics
@@ -225,7 +225,7 @@ def untrained(config: RunConfig, id_: str) -> RunView:
         planned=config.train.steps,
         learning_rate=config.train.learning_rate,
         first_step_at={},
-        frames=Frames(),
+        frames=Recording(),
         snapshots=(),
         metrics=Metrics(),
     )

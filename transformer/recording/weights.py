@@ -12,7 +12,7 @@ import numpy as np
 
 from transformer.errors import InputError
 from transformer.recording.frame import Array
-from transformer.recording.frames import FILLED, nearest_step, steps_to_keep
+from transformer.recording.recording import FILLED, nearest_step, steps_to_keep
 from transformer.shared.interventions import NO_INTERVENTIONS, Interventions
 
 DISK_LIMIT = 128 * 2**20

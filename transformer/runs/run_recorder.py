@@ -14,8 +14,8 @@ from transformer.insight.names import examples_of
 from transformer.insight.scores import THRESHOLD
 from transformer.recording.chunk import Chunk
 from transformer.recording.frame import Array, Measurement
-from transformer.recording.frames import MEMORY_LIMIT, Frames, Recorded
 from transformer.recording.map_recorder import FrameScheduler, MapRecorder
+from transformer.recording.recording import MEMORY_LIMIT, Recorded, Recording
 from transformer.recording.view import MAX_WORDS, WATCHED_SECONDS, Publisher
 from transformer.recording.weights import DISK_LIMIT, Snapshot, Weights
 from transformer.shared.axes import reading_sites
@@ -72,7 +72,9 @@ class RunRecorder:
 
     def begin(self, evaluation: Evaluation) -> None:
         """Record the model's first frame: it is untrained, or its recording was lost."""
-        frames = Frames(numbers=self._published.view.metrics.at, aim=self._state.task.aim, generation=1)
+        frames = Recording(
+            numbers=self._published.view.metrics.at, target_score=self._state.task.target_score, generation=1
+        )
         self._published.publish(frames=frames)
         self.record_now([evaluation])
 
@@ -179,7 +181,7 @@ class RunRecorder:
 
     def _measured(self, step: int) -> list[Recorded]:
         """Current scores and outputs, and scores of past steps measured to find where heads have turned."""
-        before, aim = self._published.view.frames.measured_at(step), self._state.task.aim
+        before, target_score = self._published.view.frames.measured_at(step), self._state.task.target_score
         now = self._recorder.measure(step)
         scored: dict[int, Measurement] = {step: now}
         if before is not None:
@@ -187,8 +189,8 @@ class RunRecorder:
 
         located = partial(self._located, scored, -1 if before is None else before.step, step)
         sites = reading_sites(self._state.model.axes())
-        scores: dict[str, Array] = {site: now.head_scores[site][aim] for site in sites}
-        self.moments.heads(step, scores, aim, located)
+        scores: dict[str, Array] = {site: now.head_scores[site][target_score] for site in sites}
+        self.moments.heads(step, scores, target_score, located)
         outputs = self._recorder.write(step)
         extra = [one for at, one in sorted(scored.items()) if one is not before and one is not now]
         return [*extra, now, outputs]
@@ -210,7 +212,7 @@ class RunRecorder:
                 except InputError:  # its snapshot has been thinned meanwhile
                     kept.remove(middle)
                     continue
-            if scored[middle].head_scores[site][self._state.task.aim][head] >= THRESHOLD:
+            if scored[middle].head_scores[site][self._state.task.target_score][head] >= THRESHOLD:
                 high = middle
             else:
                 low = middle

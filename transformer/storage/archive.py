@@ -210,7 +210,7 @@ class Board:
         """The step of the newest measurement that is written."""
 
     def note(self, view: RunView) -> None:
-        """Write what is new: the rows of the table, and each head's score for the aim of the run.
+        """Write what is new: the rows of the table, and each head's target score.
 
         Raises OSError; then all that is new is written to a new file the next time.
         """
@@ -245,8 +245,8 @@ class Board:
         if (frame := view.frame) is not None:
             for one in view.frames.measurements:
                 for site in reading_sites(frame.axes) if one.step > self._measured else ():
-                    for head, score in enumerate(one.head_scores[site][frame.aim]):
-                        yield f"{frame.aim}/{site}.{head + 1}", one.step, float(score)
+                    for head, score in enumerate(one.head_scores[site][frame.target_score]):
+                        yield f"{frame.target_score}/{site}.{head + 1}", one.step, float(score)
 
     def close(self) -> None:
         """Close the file."""

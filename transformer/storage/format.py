@@ -18,10 +18,10 @@ from transformer.errors import InputError
 from transformer.recording import chunk as chunks
 from transformer.recording.chunk import Chunk, facts_of, is_name
 from transformer.recording.frame import Ablations, Array, Measurement, Outputs
-from transformer.recording.frames import Frames
-from transformer.recording.frames import Measured as Record
 from transformer.recording.metrics import Metrics
 from transformer.recording.patched import Pictures
+from transformer.recording.recording import Measured as Record
+from transformer.recording.recording import Recording
 from transformer.recording.view import RunFacts, RunView
 from transformer.recording.weights import Weights
 from transformer.shared.evaluation import Evaluation
@@ -64,7 +64,7 @@ class Measured:
         return tuple(one for one in every if one is not None)
 
 
-def measured_of(frames: Frames) -> dict[int, Measured]:
+def measured_of(frames: Recording) -> dict[int, Measured]:
     """Step to all that was measured at it."""
     found: dict[int, dict[str, Record]] = {}
     for one in frames.measured:
@@ -271,7 +271,7 @@ class Mirror:
         return steps
 
 
-def by_place(frames: Frames) -> dict[tuple[int, int], Chunk]:
+def by_place(frames: Recording) -> dict[tuple[int, int], Chunk]:
     """The chunks by number of the word and first step."""
     return {
         (number, chunk.steps[0]): chunk

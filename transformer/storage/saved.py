@@ -12,9 +12,9 @@ from transformer.errors import InputError
 from transformer.insight.scores import FOCUS, ROLES
 from transformer.recording.chunk import Chunk, facts_of
 from transformer.recording.frame import Ablations, Array, Measurement
-from transformer.recording.frames import BESIDE, MEMORY_LIMIT, Frames, Recorded
 from transformer.recording.metrics import Metrics
 from transformer.recording.patched import Pictures
+from transformer.recording.recording import BESIDE, MEMORY_LIMIT, Recorded, Recording
 from transformer.recording.view import ENDED, FAILED, MAX_WORDS, PAUSED, RunFacts, RunView
 from transformer.recording.weights import Weights
 from transformer.shared.axes import is_own, reading_sites
@@ -79,7 +79,7 @@ class Reader:
         self.path, self._strange, self._training = path, strange, training
         self._weights = Weights(stored_weights(path))
         self._parts: dict[Place, tuple[Recorded, ...]] = {}  # empty where it is damaged
-        self._frames: Frames | None = None
+        self._frames: Recording | None = None
         self._metrics, self._held = Metrics(), OwnData()
         self._id = ""
         self._pictures: Pictures = {}
@@ -132,7 +132,7 @@ class Reader:
             training=training if self._training else None,
         )
 
-    def _read_frames(self, database: sqlite3.Connection, run: RunFile) -> Frames:
+    def _read_frames(self, database: sqlite3.Connection, run: RunFile) -> Recording:
         """The recording of the run; damaged parts are left out with a warning."""
         stored: list[Place] = database.execute("SELECT word, first, rowid FROM map").fetchall()
         if not all(type(one) is int for place in stored for one in place):
@@ -144,11 +144,11 @@ class Reader:
             self._parts[place] = part
         chunks = [one for part in self._parts.values() for one in part if isinstance(one, Chunk)]
         _refuse_forged(chunks, own=run.own is not None)
-        aim, known = FOCUS if run.own else task_of(run.config).aim, self._frames
+        target_score, known = FOCUS if run.own else task_of(run.config).target_score, self._frames
         scored: dict[str, list[str]] = {}
         for place, part in self._parts.items():
             if any(
-                (isinstance(one, Measurement) and not _scored(one, chunks, aim, scored))
+                (isinstance(one, Measurement) and not _scored(one, chunks, target_score, scored))
                 or (isinstance(one, Ablations) and not _of_heads(one, chunks))
                 for one in part
             ):
@@ -156,13 +156,15 @@ class Reader:
         if known is None or before.keys() - self._parts.keys():
             generation = 0 if known is None else known.generation + 1
             every = [one for part in self._parts.values() for one in part]
-            frames = Frames(every, numbers=self._metrics.at, aim=aim, generation=generation)
+            frames = Recording(
+                every, numbers=self._metrics.at, target_score=target_score, generation=generation
+            )
         else:
             new = [one for place, part in self._parts.items() if place not in before for one in part]
             frames = known.extended(new)
         self._frames, evaluated = frames, frames.evaluated_at(0) is not None
         whole = chunks and frames.measured_at(0) is not None and evaluated == (run.own is None)
-        return frames if whole else Frames(aim=aim, generation=1)
+        return frames if whole else Recording(target_score=target_score, generation=1)
 
     def _part(self, database: sqlite3.Connection, run: RunFile, place: Place) -> tuple[Recorded, ...]:
         """A part of the recording; empty, with a warning, where it is damaged or not of this run."""
@@ -266,11 +268,13 @@ def _of_heads(one: Ablations, chunks: Sequence[Chunk]) -> bool:
     return all(heads.get(site) == len(values) for site, values in one.without.items())
 
 
-def _scored(one: Measurement, chunks: Sequence[Chunk], aim: str, known: dict[str, list[str]]) -> bool:
+def _scored(
+    one: Measurement, chunks: Sequence[Chunk], target_score: str, known: dict[str, list[str]]
+) -> bool:
     """Whether a measurement fits the maps.
 
     Args:
-        aim: the score that every site has where the answer reads the question.
+        target_score: the score that every site has where the answer reads the question.
         known: name of a score to the sites that have it, so far.
     """
     scores = one.head_scores
@@ -281,5 +285,7 @@ def _scored(one: Measurement, chunks: Sequence[Chunk], aim: str, known: dict[str
     having = {
         name: [site for site in scores if name in scores[site]] for of in scores.values() for name in of
     }
-    complete = {*read} <= {*having.get(aim, ())} and all(of.keys() & ROLES.keys() for of in scores.values())
+    complete = {*read} <= {*having.get(target_score, ())} and all(
+        of.keys() & ROLES.keys() for of in scores.values()
+    )
     return complete and all(known.setdefault(name, sites) == sites for name, sites in having.items())

@@ -86,7 +86,7 @@ class Task:
         self._order = lru_cache(maxsize=1)(partial(_order, self.examples or 0))
 
     @cached_property
-    def aim(self) -> str:
+    def target_score(self) -> str:
         """The score to judge a head by: mirror, prefix, gold, or focus where no alignment is known."""
         if self.name == "reverse":
             return "mirror"

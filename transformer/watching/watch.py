@@ -31,8 +31,8 @@ from transformer.insight.moments import Moments
 from transformer.insight.scores import FOCUS, clearest_head
 from transformer.recording.chunk import Chunk, coded, together
 from transformer.recording.frame import Ablations, Array, Measurement
-from transformer.recording.frames import MEMORY_LIMIT, Frames, Recorded
 from transformer.recording.metrics import Metrics
+from transformer.recording.recording import MEMORY_LIMIT, Recorded, Recording
 from transformer.recording.view import (
     FAILED,
     FINISHED,
@@ -331,7 +331,7 @@ class Watch:
             planned=0,
             parameters=sum(one.numel() for one in parameters),
             device=str(next((one.device for one in parameters), "cpu")),
-            frames=Frames(aim=FOCUS),
+            frames=Recording(target_score=FOCUS),
             pictures=pictures,
         )
         self._published = Publisher(view)

@@ -44,13 +44,13 @@ Numbers = Callable[[int], tuple[float, float | None]]
 Costly = TypeVar("Costly", Measurement, Outputs, Evaluation, Ablations)
 
 
-class Frames(Sequence[Frame]):
+class Recording(Sequence[Frame]):
     """The recording of a run, oldest frame first. Immutable; a frame is built when it is accessed.
 
     Args:
         records: in the order in which they were made.
         numbers: returns seconds and loss of a step.
-        aim: the score of the task, as in `Frame`.
+        target_score: the score of the task, as in `Frame`.
         generation: increases whenever records are removed; adding records does not change it.
     """
 
@@ -59,14 +59,14 @@ class Frames(Sequence[Frame]):
         records: Iterable[Recorded] = (),
         *,
         numbers: Numbers = lambda step: (0.0, None),
-        aim: str = "mirror",
+        target_score: str = "mirror",
         generation: int = 0,
     ) -> None:
         self.records: tuple[Recorded, ...] = ()
         """All records, in the order in which they were made."""
         self.steps: tuple[int, ...] = ()
         """The steps of all frames, ascending."""
-        self.generation, self._numbers, self._aim = generation, numbers, aim
+        self.generation, self._numbers, self._target_score = generation, numbers, target_score
         self._chunks: dict[str, tuple[Chunk, ...]] = {}  # of each word, in order of step
         kinds: tuple[type, ...] = Measurement, Outputs, Evaluation, Ablations
         self._costly: dict[type, dict[int, Any]] = {kind: {} for kind in kinds}  # by step
@@ -172,7 +172,7 @@ class Frames(Sequence[Frame]):
 
     # Derived frames.
 
-    def extended(self, records: Sequence[Recorded], numbers: Numbers | None = None) -> Frames:
+    def extended(self, records: Sequence[Recorded], numbers: Numbers | None = None) -> Recording:
         """These frames with further records: newer ones, or the past of a word that was added later.
 
         Args:
@@ -186,17 +186,17 @@ class Frames(Sequence[Frame]):
         made._add(tuple(records))
         return made
 
-    def without(self, text: str) -> Frames:
+    def without(self, text: str) -> Recording:
         """These frames without one word."""
         return self._reduced(
             one for one in self.records if not isinstance(one, Chunk) or one.word.text != text
         )
 
-    def until(self, step: int) -> Frames:
+    def until(self, step: int) -> Recording:
         """These frames up to a step."""
         return self._reduced(early for one in self.records if (early := up_to(one, step)) is not None)
 
-    def thinned(self, protected: Set[int], limit: int) -> Frames:
+    def thinned(self, protected: Set[int], limit: int) -> Recording:
         """These frames, thinned to less than the limit if they exceed it.
 
         Args:
@@ -218,8 +218,10 @@ class Frames(Sequence[Frame]):
             kept += together((part for part in parts if part is not None), DENSE)
         return self._reduced(kept)
 
-    def _reduced(self, records: Iterable[Recorded]) -> Frames:
-        return Frames(records, numbers=self._numbers, aim=self._aim, generation=self.generation + 1)
+    def _reduced(self, records: Iterable[Recorded]) -> Recording:
+        return Recording(
+            records, numbers=self._numbers, target_score=self._target_score, generation=self.generation + 1
+        )
 
     # Internal.
 
@@ -255,7 +257,7 @@ class Frames(Sequence[Frame]):
             words=tuple(_recorded_word(chunk, i, self.written_at(step)) for chunk, i in found),
             axes=found[0][0].axes,
             maps=tuple(chunk.weights(i) for chunk, i in found),
-            aim=self._aim,
+            target_score=self._target_score,
             interventions=found[0][0].interventions,
         )
 

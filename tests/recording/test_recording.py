@@ -10,7 +10,7 @@ import pytest
 
 from transformer.recording.chunk import BLOCKED, ONE, Chunk, as_bytes, coded, decoded, from_bytes, joined
 from transformer.recording.frame import Frame, Measurement, Output, Outputs, Word
-from transformer.recording.frames import Frames, nearest_step
+from transformer.recording.recording import Recording, nearest_step
 from transformer.shared.axes import Axes
 from transformer.shared.interventions import Interventions
 
@@ -86,7 +86,7 @@ def all_true(frames):
 
 
 def test_the_pinned_head_is_large_if_it_is_of_the_kind_else_the_clearest_else_the_last_layers_first(first):
-    (frame,) = Frames([*first, chunk(range(1))])
+    (frame,) = Recording([*first, chunk(range(1))])
     cross, own = ["decoder.0.cross"], ["decoder.0.self"]
     assert frame.large_head(cross) == frame.clearest == ("decoder.0.cross", 4)
     assert frame.large_head(own) == ("decoder.0.self", 0)
@@ -101,7 +101,9 @@ def test_the_pinned_head_is_large_if_it_is_of_the_kind_else_the_clearest_else_th
 
 
 def test_frames_contain_every_step_in_order_with_its_own_numbers(first):
-    frames = Frames([*first, chunk(range(25)), chunk(range(25, 40))], numbers=lambda step: (step / 2, -step))
+    frames = Recording(
+        [*first, chunk(range(25)), chunk(range(25, 40))], numbers=lambda step: (step / 2, -step)
+    )
     assert frames.steps == tuple(range(40)) == tuple(frame.step for frame in frames)
     assert all_true(frames)
     assert (frames[30].seconds, frames[30].loss) == (15.0, -30)
@@ -111,7 +113,7 @@ def test_frames_contain_every_step_in_order_with_its_own_numbers(first):
 
 
 def test_each_frame_has_the_newest_of_the_costly_records(first, evaluation):
-    frames = Frames([*first, chunk(range(9)), measurement(5), outputs(6, ox="xo"), evaluation(4, right=3)])
+    frames = Recording([*first, chunk(range(9)), measurement(5), outputs(6, ox="xo"), evaluation(4, right=3)])
     assert [frame.measurement.step for frame in frames] == 5 * [0] + 4 * [5]
     assert [frame.evaluation.step for frame in frames] == 4 * [0] + 5 * [4]
     assert [frame.words[0].output_step for frame in frames] == 6 * [0] + 3 * [6]
@@ -119,13 +121,13 @@ def test_each_frame_has_the_newest_of_the_costly_records(first, evaluation):
 
 
 def test_the_step_at_which_a_word_was_drawn_is_given_from_that_step_on(first):
-    words = [frame.words[0] for frame in Frames([*first, chunk(range(30))])]
+    words = [frame.words[0] for frame in Recording([*first, chunk(range(30))])]
     assert [tracked.drawn_at for tracked in words] == 17 * [None] + 13 * [17]
     assert [tracked.looked_up_to for tracked in words] == [*range(30)]
 
 
 def test_a_word_added_later_comes_last_and_its_past_can_follow(first):
-    frames = Frames([*first, chunk(range(20))]).extended(
+    frames = Recording([*first, chunk(range(20))]).extended(
         [outputs(19, ox="xo", cab="cab"), chunk([19], "cab")]
     )
     assert [len(frame.words) for frame in frames] == [*(19 * [1]), 2]
@@ -142,13 +144,13 @@ def test_a_word_added_later_comes_last_and_its_past_can_follow(first):
 
 def test_a_step_recorded_again_replaces_the_earlier_record(first):
     off = Interventions(ablated=(("decoder.0.cross", 2),))
-    frames = Frames([*first, chunk(range(10)), chunk([9], taken=off), chunk(range(10, 12), taken=off)])
+    frames = Recording([*first, chunk(range(10)), chunk([9], taken=off), chunk(range(10, 12), taken=off)])
     assert frames.steps == tuple(range(12))
     assert [frame.interventions == off for frame in frames] == 9 * [False] + 3 * [True]
 
 
 def test_the_maps_of_a_word_follow_each_other_even_if_some_between_them_come_later(first):
-    frames = Frames([chunk([5, 6, 9]), measurement(5)]).extended([chunk([3, 7, 8, 12]), chunk([6])])
+    frames = Recording([chunk([5, 6, 9]), measurement(5)]).extended([chunk([3, 7, 8, 12]), chunk([6])])
     assert [one.steps for one in frames.chunks_of("ox")] == [(3,), (5,), (6,), (7, 8), (9,), (12,)]
     for step in (3, 5, 6, 7, 8, 9, 12):
         one, at = frames.place_of("ox", step)
@@ -157,7 +159,7 @@ def test_the_maps_of_a_word_follow_each_other_even_if_some_between_them_come_lat
 
 
 def test_extending_frames_does_not_change_those_that_readers_hold(first):
-    taken = Frames([*first, chunk(range(5))])
+    taken = Recording([*first, chunk(range(5))])
     built = taken[4]
     longer = taken.extended([chunk([5]), measurement(4)])
     assert (taken.steps, longer.steps) == (tuple(range(5)), tuple(range(6)))
@@ -177,7 +179,7 @@ def test_nearest_step_returns_the_nearest_step_or_the_earlier_of_two(step, expec
 
 def many(first, n=400):
     parts = [chunk(range(at, at + 25)) for at in range(0, n, 25)]
-    return Frames([*first, *parts, *(measurement(at) for at in range(25, n, 25))])
+    return Recording([*first, *parts, *(measurement(at) for at in range(25, n, 25))])
 
 
 @pytest.mark.parametrize("parts", [2, 3, 4])
