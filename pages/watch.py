@@ -70,7 +70,7 @@ GREETING = (
 
 def on_screen(word: str) -> AnyRun:
     """The recording that is shown until the visitor does something, if it has the word; otherwise the run."""
-    return recording if word in (one.text for one in recording.questions) else run
+    return recording if word in (question.text for question in recording.questions) else run
 
 
 restore = remember_boxes("preset", *values_of(run.config))

@@ -20,7 +20,7 @@ def names_of(configs: Sequence[RunConfig]) -> list[str]:
     """Names that distinguish runs."""
     names = distinguishing_labels(configs)
     if len(configs) == 2 and configs[0].recipe != configs[1].recipe and len(differing_settings(*configs)) > 2:
-        names = [one.recipe for one in configs]
+        names = [config.recipe for config in configs]
     if len({*names}) == len(names):
         return names
     if len(names) == 2:
@@ -58,10 +58,10 @@ def data_of(configs: Sequence[RunConfig], endings: Sequence[Ending] = ()) -> dic
     first, *others = configs
     examples = examples_of(first.train.task)
     if len(configs) > 2:
-        alike = all(one.with_changes(seed=first.seed) == first for one in others)
+        alike = all(other.with_changes(seed=first.seed) == first for other in others)
         how = "that differ in their seeds alone" if alike else "beside each other"
         what = f"<b>{len(configs)} runs {how}.</b>"
-        one_task = len({one.train.task for one in configs}) == 1
+        one_task = len({config.train.task for config in configs}) == 1
         says = in_common(endings, task_of(first).target_score) if endings and one_task else what
         asks = "Does a head turn in each, at about the same step, and is it the same head? Guess, then watch."
         return _data(names_of(configs), says, examples) | {"asks": f"{what} {asks}"}

@@ -164,8 +164,8 @@ def race_against(run: AnyRun) -> None:
         key="race_menu",
         width="stretch",
     ):
-        others = [one for one in known_runs(run) if one.id != run.id]
-        named = dict(zip((one.id for one in others), labels(others), strict=True))
+        others = [known_run for known_run in known_runs(run) if known_run.id != run.id]
+        named = dict(zip((other.id for other in others), labels(others), strict=True))
         own = run.view.own is not None
         if own and not named:
             st.caption("Open another run first: this one is compared with it.")

@@ -106,7 +106,7 @@ def _dialog(current: AnyRun) -> None:
 
 def _row(run: RunFacts, differs: str, file: str | None) -> dict[str, Any]:
     """The cells of a run, by the name of their column."""
-    turned = next((one for one in run.moments if one.kind == TURNED), None)
+    turned = next((moment for moment in run.moments if moment.kind == TURNED), None)
     used_at = REGISTRY.library.used_at(run.id)
     return {
         "state": f"{STATE_SIGNS[run.state]} {run.state}",

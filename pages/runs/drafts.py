@@ -73,5 +73,5 @@ def recording_or_draft(run: AnyRun) -> AnyRun:
     recording = demo_run()
     if recording is None or recording.config != resolved(run.config):
         return run
-    asked, recorded_words = ({one.text for one in some.questions} for some in (run, recording))
+    asked, recorded_words = ({question.text for question in some.questions} for some in (run, recording))
     return recording if recorded_words <= asked else run

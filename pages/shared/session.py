@@ -173,7 +173,7 @@ class Session:
     visitor = Entry[Visitor](Visitor)
     """This session, whose runs are counted together."""
     tokens = Entry[dict[str, str]](dict)
-    """Id to token of the runs that this session may command; the oldest first."""
+    """The tokens of the runs that this session may command, by id; the oldest first."""
     keys_told = Entry(False)
     """Whether the browser has sent its stored tokens."""
     own_data = Entry[OwnData | None]()
@@ -183,7 +183,7 @@ class Session:
 
     # Stories
     cast = Entry[dict[str, str]](dict)
-    """Name to id of the runs of the current story."""
+    """The ids of the runs of the current story, by name."""
     own_story = Entry("")
     """The file of the visitor's own story."""
 

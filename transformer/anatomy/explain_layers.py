@@ -199,7 +199,7 @@ def _hidden(cell: Cell) -> Explained:
         name,
         rf"h_i = {symbol}({x}_i W_1 + b_1)",
         "Each position by itself is widened, and an activation bends each feature.",
-        lambda digits: [one.within(f"{symbol}(", ")", bend) for one in forms(digits)],
+        lambda digits: [form.within(f"{symbol}(", ")", bend) for form in forms(digits)],
     )
 
 

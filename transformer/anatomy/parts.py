@@ -61,16 +61,16 @@ def _before(trace: ForwardTrace, stack: str, module: str | None) -> Parts:
     parts: Parts = {"token": (scale * passed.embedded).astype(np.float64)}
     if trace.config.model.positions != "none":
         parts["position"] = passed.positions.astype(np.float64)
-    for one in _sublayers(trace, stack):
-        if one.module == module:
+    for sublayer in _sublayers(trace, stack):
+        if sublayer.module == module:
             break
-        name = _named(one)
+        name = _named(sublayer)
         if trace.config.model.norm_placement == "post":
-            parts = _normed(trace, parts | {name: one.output.astype(np.float64)}, one)
+            parts = _normed(trace, parts | {name: sublayer.output.astype(np.float64)}, sublayer)
         else:
-            parts[name] = (one.output if trace.config.model.norm_placement == "pre" else one.normed).astype(
-                np.float64
-            )
+            parts[name] = (
+                sublayer.output if trace.config.model.norm_placement == "pre" else sublayer.normed
+            ).astype(np.float64)
     return _fewer(parts)
 
 

@@ -41,7 +41,7 @@ class Reading(ForwardPass):
     writing: tuple[int, ...]
     """Positions that write: the first token of the answer, the second, and so on."""
     maps: dict[str, Array]
-    """Site to (H, Q, K) float32; NaN where a mask or an intervention blocks."""
+    """The weights of each site, (H, Q, K) float32; NaN where a mask or an intervention blocks."""
 
     def to_write(self, answer: tuple[str, ...]) -> tuple[str, ...]:
         """The token that each position has to write, given an answer; empty if none."""

@@ -161,9 +161,10 @@ def _with_seeds(config: RunConfig, arguments: argparse.Namespace, counts: dict[s
     said = in_common(endings, "mirror" if frame is None else frame.target_score)
     if arguments.json:
         turned = [
-            one.turned and dict(zip(("step", "site", "head"), one.turned, strict=True)) for one in endings
+            ending.turned and dict(zip(("step", "site", "head"), ending.turned, strict=True))
+            for ending in endings
         ]
-        print_json({"seeds": [one.seed for one in endings], "turned": turned, "in_common": said})
+        print_json({"seeds": [ending.seed for ending in endings], "turned": turned, "in_common": said})
     else:
         sys.stdout.write(said + "\n")
     return code

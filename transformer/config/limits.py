@@ -131,7 +131,7 @@ class Settings:
     """Base class of the configurations: checks each setting against its limit; converts to and from dicts."""
 
     limits: ClassVar[dict[str, tuple[Limit, bool]]]
-    """Setting to its limit, and whether it may be None instead."""
+    """The limit of each setting, and whether it may be None instead."""
 
     def __init_subclass__(cls) -> None:
         cls.limits = _limits_of(cls)

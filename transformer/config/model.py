@@ -14,7 +14,7 @@ KINDS_OF = {
     "encoder-only": ("encoder",),
     "decoder-only": ("sequence",),
 }
-"""Topology to its kinds of attention; the first is the one through which the answer reads the question."""
+"""The kinds of attention of each topology; through the first the answer reads the question."""
 
 
 @dataclass(frozen=True, kw_only=True)

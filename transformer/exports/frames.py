@@ -83,7 +83,7 @@ class Map:
     reasons: Array
     """(Q, K), why a cell is blocked: OPEN, FUTURE, PADDING or BY_HAND."""
     wrong: dict[int, str]
-    """Row to the wrong token that it predicts; empty if the right answer is not known."""
+    """The wrong token that each such row predicts; empty if the right answer is not known."""
     off: bool
     """Whether the head is switched off."""
     over: Over | None = None

@@ -145,7 +145,7 @@ def thinned_to_fit(view: RunView, parts: int = 1, moments: Set[int] = frozenset(
         moments: steps of moments of the other runs, which stay too, so that all keep the same steps.
     """
     frames = view.frames.thinned({moment.step for moment in view.moments} | moments, ROOM // parts)
-    records = [one for one in frames.records if not isinstance(one, Chunk)]
+    records = [record for record in frames.records if not isinstance(record, Chunk)]
     chunks = [chunk for word in frames.words for chunk in together(frames.chunks_of(word))]
     whole = Recording([*chunks, *records], numbers=view.metrics.at, target_score=frames[-1].target_score)
     return replace(view, id="", frames=whole)  # no id: anyone with the id can watch the run
@@ -162,7 +162,7 @@ def passes(view: RunView, word: str) -> tuple[dict[int, str], dict[int, str]]:
     from transformer.anatomy.parts import packed_parts
     from transformer.anatomy.trace import trace
 
-    known = {one.step: one for one in view.snapshots}
+    known = {snapshot.step: snapshot for snapshot in view.snapshots}
     steps = sorted(known)
     near = [moment.step for moment in view.moments] + [view.step * i // PASSES for i in range(PASSES)]
     wanted = dict.fromkeys([*steps[-1:], *steps[:1], *(nearest_step(steps, step) for step in near)])

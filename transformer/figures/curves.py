@@ -74,7 +74,7 @@ def highest_loss(n_tokens: int, *losses: Array) -> float:
             fit, the top becomes the next even number.
     """
     top = round(float(np.log(n_tokens)) + 0.5, 1)
-    highest = max((float(np.nanmax(one)) for one in losses if not np.isnan(one).all()), default=0.0)
+    highest = max((float(np.nanmax(loss)) for loss in losses if not np.isnan(loss).all()), default=0.0)
     return top if highest <= top else 2.0 * float(np.ceil(highest / 2.0))
 
 
@@ -152,11 +152,11 @@ def number_curves(
 
     Args:
         steps: (N,), ascending.
-        numbers: name to (N,); NaN where a step has none.
+        numbers: (N,) values by name; NaN where a step has none.
         run_id: a zoom is kept as long as this stays the same.
         marker: the step that is looked at.
     """
-    lines = [thinned(x, y) for one in numbers.values() for x, y in _measured(steps, one)]
+    lines = [thinned(x, y) for number in numbers.values() for x, y in _measured(steps, number)]
     return Picture(
         spec=_number_spec(tuple(numbers), run_id),
         arrays=arrays_of((x, y) for x, y in lines),

@@ -78,7 +78,7 @@ def called(tokens: Sequence[str]) -> str:
 
 
 def wrong_predictions(axes: Axes, expected: Sequence[str], predicted: Sequence[str]) -> dict[int, str]:
-    """Row to its predicted token, for rows that predict a wrong one; empty if the rows do not write."""
+    """The predicted token of each row that predicts a wrong one; empty if the rows do not write."""
     if not axes.writes:
         return {}
     pairs = zip(expected, predicted, strict=True)

@@ -48,7 +48,7 @@ def score_curves(
 
     Args:
         steps: (N,) steps at which the scores were measured.
-        scores: name of a head to its (N,) scores; NaN where there is none.
+        scores: the (N,) scores of each head, by its name; NaN where there is none.
         loss_steps: (M,) steps of the losses.
         loss: (M,) training losses.
         planned: the last step of the plan; both axes end there.

@@ -115,4 +115,4 @@ TARGET_SCORES = {
         does="looks at one token in each row",
     ),
 }
-"""Score to its words: the mirrored letter, the alignment or, where no alignment is known, any token."""
+"""The words for each score: of the mirrored letter, the alignment, or any token where none is known."""

@@ -25,7 +25,7 @@ ROLES: dict[str, str] = {
     "sep": "looks at [SEP]",
     "first_token": "looks at the first token",
 }
-"""Score to badge of a head, in display order."""
+"""The badge of a head for each score that is a role, in display order."""
 FOCUS = "focus"
 """The score of tasks without a known alignment: the highest weight of a row."""
 THRESHOLD = 0.5
@@ -323,7 +323,7 @@ def clearest_head(
     """The head with the highest score, staying with the current one unless another is clearly ahead.
 
     Args:
-        scores: site to (H,).
+        scores: (H,) for each site.
         current: (site, head) shown so far.
 
     Returns:

@@ -32,8 +32,8 @@ def in_common(endings: Sequence[Ending], target_score: str) -> str:
         target_score: the score of the task, a key of `TARGET_SCORES`.
     """
     n = len(endings)
-    turned = [one.turned for one in endings if one.turned is not None]
-    lost = sum(one.failed for one in endings)
+    turned = [ending.turned for ending in endings if ending.turned is not None]
+    lost = sum(ending.failed for ending in endings)
     failed = f" {lost} of {n} failed." if lost else ""
     does = TARGET_SCORES[target_score].turned
     if not turned:

@@ -208,11 +208,11 @@ class Index:
             "looks": dict(self._looks),
             "moments": [
                 {
-                    "step": one.step,
-                    "text": one.text,
-                    "said": moment_said(one),
+                    "step": moment.step,
+                    "text": moment.text,
+                    "said": moment_said(moment),
                 }
-                for one in view.moments
+                for moment in view.moments
             ],
             "turned": list(view.turned_at or ()),
             "reached": [view.first_step_at.get(str(mark)) for mark in MARKS],
@@ -245,7 +245,7 @@ class Index:
             "outputs": {}
             if own
             else {tracked.text: self._text(output_row(tracked)) for tracked in frame.asked},
-            "written": max((one.output_step or 0 for one in frame.words), default=0),
+            "written": max((word.output_step or 0 for word in frame.words), default=0),
             "lengths": self._text(by_length(frame)),
             "samples": self._text(samples(frame)),
         }
@@ -259,9 +259,12 @@ def _best(view: RunView) -> list[tuple[int, float]]:
     frame = view.frames[-1]
     sites = reading_sites(frame.axes) if view.own is None else []
     return [
-        (one.step, round(max(float(one.head_scores[site][frame.target_score].max()) for site in sites), 4))
-        for one in view.frames.measurements
-        if sites and all(frame.target_score in one.head_scores[site] for site in sites)
+        (
+            measurement.step,
+            round(max(float(measurement.head_scores[site][frame.target_score].max()) for site in sites), 4),
+        )
+        for measurement in view.frames.measurements
+        if sites and all(frame.target_score in measurement.head_scores[site] for site in sites)
     ]
 
 
@@ -308,7 +311,9 @@ def _worth(frame: Frame) -> dict[str, Any] | None:
     return {
         "step": known.step,
         "name": known.name,
-        "changes": {site: [change_text(one) for one in changes] for site, changes in known.changes.items()},
+        "changes": {
+            site: [change_text(change) for change in changes] for site, changes in known.changes.items()
+        },
         "needed": known.needed,
     }
 

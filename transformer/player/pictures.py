@@ -23,7 +23,7 @@ SCORES = {
     "place": "by place (explained by places alone)",
     "token": "by token (explained by tokens alone)",
 }
-"""Each score to its name on the screen."""
+"""The name of each score on the screen."""
 SHORT_AXIS = 400
 """Least last step of the axis of curves, unless fewer steps are planned."""
 COVERED = 0.01
@@ -96,10 +96,14 @@ def head_picture(view: RunView, target_score: str) -> Picture:
         key=lambda one: -abs(np.nan_to_num(newest.changes[one[0]][one[1]])),
     )[:MOST_LINES]
     return score_curves(
-        np.array([one.step for one in ablations], dtype=float),
+        np.array([ablation.step for ablation in ablations], dtype=float),
         {
             _line_name(site, head, newest.without): np.array(
-                [one.changes[site][head] if site in one.changes else np.nan for one in ablations], dtype=float
+                [
+                    ablation.changes[site][head] if site in ablation.changes else np.nan
+                    for ablation in ablations
+                ],
+                dtype=float,
             )
             for site, head in heads
         },
@@ -122,9 +126,11 @@ def score_picture(
         sites: the sites whose heads are drawn; by default all sites that have this score.
     """
     measured = [
-        one
-        for one in view.frames.measurements
-        if any(score in scores for scores in one.head_scores.values())  # an older version had fewer scores
+        measurement
+        for measurement in view.frames.measurements
+        if any(
+            score in scores for scores in measurement.head_scores.values()
+        )  # an older version had fewer scores
     ]
     heads = [
         (site, head)

@@ -170,7 +170,7 @@ def change_text(change: float) -> str:
 
 def _since(view: RunView, frame: Frame) -> str:
     """Since when the clearest head has had a clear pattern; empty if it has had none during the training."""
-    steps = [one.step for one in view.moments if (one.site, one.head) == frame.clearest]
+    steps = [moment.step for moment in view.moments if (moment.site, moment.head) == frame.clearest]
     if not steps or view.own is not None:  # a head of an own model may have taken a role instead
         return ""
     holds = frame.clearest_score >= THRESHOLD

@@ -26,7 +26,7 @@ class ActivationCache:
 
     @property
     def weights(self) -> dict[str, Array]:
-        """Site to attention weights, (B, H, Q, S) float32."""
+        """The attention weights of each site, (B, H, Q, S) float32."""
         return {site: recorded["weights"] for site, recorded in self.sites.items()}
 
 

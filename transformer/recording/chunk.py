@@ -50,7 +50,7 @@ class Chunk(ChunkFacts):
     predicted: Array
     """(N, T) uint16: index in `vocabulary` of the most probable token of each position, at each step."""
     maps: Mapping[str, Array]
-    """Site to (N, H, Q, K) uint16: a weight times ONE, or BLOCKED. Masked padding is left out."""
+    """(N, H, Q, K) uint16 for each site: a weight times ONE, or BLOCKED. Masked padding is left out."""
 
     @cached_property
     def nbytes(self) -> int:
@@ -58,7 +58,7 @@ class Chunk(ChunkFacts):
         return self.predicted.nbytes + sum(codes.nbytes for codes in self.maps.values())
 
     def weights(self, i: int) -> dict[str, Array]:
-        """Site to (H, Q, K) float32 weights of the i-th step; NaN where blocked."""
+        """The (H, Q, K) float32 weights of each site at the i-th step; NaN where blocked."""
         return {site: decoded(codes[i]) for site, codes in self.maps.items()}
 
     def predictions(self, i: int) -> tuple[str, ...]:
@@ -160,7 +160,7 @@ def is_name(text: str) -> bool:
 
 def facts_of(kind: Any, said: Any) -> dict[str, Any]:
     """The values that an object of a dataclass, or of a subclass, has in the fields of that dataclass."""
-    return {one.name: getattr(said, one.name) for one in fields(kind)}
+    return {field.name: getattr(said, field.name) for field in fields(kind)}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -190,7 +190,7 @@ def from_bytes(data: bytes) -> Chunk:
     heads = said.heads if isinstance(said.heads, dict) else dict.fromkeys(said.axes, said.heads)
     if not n or list(said.steps) != sorted(set(said.steps)) or said.steps[0] < 0:
         raise ValueError("its steps are none of a run")
-    if heads.keys() != said.axes.keys() or not all(0 < one <= 64 for one in heads.values()):
+    if heads.keys() != said.axes.keys() or not all(0 < head <= 64 for head in heads.values()):
         raise ValueError("its heads are none of a run")
     shapes = {
         site: (n, heads[site], len(word.tokens(axes.query)), len(word.tokens(axes.key)))

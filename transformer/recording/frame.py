@@ -154,7 +154,7 @@ class Measurement:
 
     step: int
     head_scores: Mapping[str, Mapping[str, Array]]
-    """Site to the name of a score ("mirror", "diagonal", ...) to (H,), on 64 fixed held-out words."""
+    """(H,) scores on 64 fixed held-out words, by site and name of the score ("mirror", "diagonal", ...)."""
     clearest: tuple[str, int]
     """Site and head with the clearest pattern, with hysteresis."""
 
@@ -169,11 +169,11 @@ class Ablations:
     whole: float
     """The number with all heads."""
     without: Mapping[str, Array]
-    """Site to (H,): the number with this head switched off; NaN where that did not run."""
+    """For each site, (H,): the number with this head switched off; NaN where that did not run."""
 
     @cached_property
     def changes(self) -> dict[str, Array]:
-        """Site to (H,): how much higher the number is without each head."""
+        """For each site, (H,): how much higher the number is without each head."""
         return {site: values - self.whole for site, values in self.without.items()}
 
     @cached_property
@@ -197,7 +197,7 @@ class Outputs:
 
     step: int
     by_word: Mapping[str, Output]
-    """Tracked word to its output."""
+    """The output for each tracked word."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)  # hashed by identity: pictures are cached by frame
@@ -219,7 +219,7 @@ class Frame:
     axes: Mapping[str, Axes]
     """Every site of the model, in the order of the forward pass."""
     maps: tuple[Mapping[str, Array], ...]
-    """For each word: site to (H, Q, K) float32 weights; NaN where blocked. Masked padding is left out."""
+    """For each word, the (H, Q, K) float32 weights of each site, without masked padding; NaN where blocked."""
     target_score: str = "mirror"
     """The score of this task: mirror, prefix, gold or focus."""
     interventions: Interventions = field(default=NO_INTERVENTIONS)
@@ -237,7 +237,7 @@ class Frame:
 
     @cached_property
     def scores(self) -> dict[str, Array]:
-        """Site to (H,) target scores, for the sites where the answer reads the question."""
+        """(H,) target scores of each site where the answer reads the question."""
         return {site: self.head_scores[site][self.target_score] for site in reading_sites(self.axes)}
 
     @property

@@ -117,7 +117,9 @@ class MapComputer:
 
         def one_step(weights: dict[str, Tensor]) -> tuple[Tensor, list[Tensor]]:
             logits = functional_call(self.model, weights, tokens, tie_weights=False)
-            return logits.argmax(dim=-1), [one.recorded["weights"] for one in self._attentions.values()]
+            return logits.argmax(dim=-1), [
+                attention.recorded["weights"] for attention in self._attentions.values()
+            ]
 
         for attention in self._attentions.values():
             attention.recording = WEIGHTS

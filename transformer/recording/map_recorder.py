@@ -165,7 +165,7 @@ class MapRecorder:
     @property
     def _asked(self) -> list[Question]:
         """The tracked words without mean maps."""
-        return [one for one in self._questions if not one.words]
+        return [question for question in self._questions if not question.words]
 
     def _batch_of(self, questions: Sequence[Question]) -> WordBatch:
         if questions[0].words:
@@ -196,7 +196,7 @@ class MapRecorder:
 
         Args:
             guesses: (N, T) ids of the most probable tokens.
-            maps: site to (N, H, Q, K), including masked padding.
+            maps: (N, H, Q, K) for each site, including masked padding.
         """
         axes, taken = self._computer.axes, self._computer.model.interventions
         codes = {}

@@ -20,7 +20,7 @@ OF_EVALUATION = {
     "bleu": "bleu",
     "chrf": "chrf",
 }
-"""Column to the field of an `Evaluation`."""
+"""The field of an `Evaluation` that each column holds."""
 COLUMNS = (
     "step",
     "loss",

@@ -73,4 +73,4 @@ class Covered:
 
 
 Pictures = dict[str, dict[str, Patched]]
-"""Word to the name of an axis to its picture."""
+"""The picture of each axis, by word and by the name of the axis."""

@@ -189,12 +189,12 @@ class Recording(Sequence[Frame]):
     def without(self, text: str) -> Recording:
         """These frames without one word."""
         return self._reduced(
-            one for one in self.records if not isinstance(one, Chunk) or one.word.text != text
+            record for record in self.records if not isinstance(record, Chunk) or record.word.text != text
         )
 
     def until(self, step: int) -> Recording:
         """These frames up to a step."""
-        return self._reduced(early for one in self.records if (early := up_to(one, step)) is not None)
+        return self._reduced(early for record in self.records if (early := up_to(record, step)) is not None)
 
     def thinned(self, protected: Set[int], limit: int) -> Recording:
         """These frames, thinned to less than the limit if they exceed it.
@@ -229,16 +229,16 @@ class Recording(Sequence[Frame]):
         """Add records; called only while the object is being built."""
         self.records += records
         new: set[int] = set()
-        for one in records:
-            if isinstance(one, Chunk):
-                self._chunks[one.word.text] = _placed(self.chunks_of(one.word.text), one)
-                new.update(one.steps)
+        for record in records:
+            if isinstance(record, Chunk):
+                self._chunks[record.word.text] = _placed(self.chunks_of(record.word.text), record)
+                new.update(record.steps)
             else:
-                self._costly[type(one)][one.step] = one
+                self._costly[type(record)][record.step] = record
         if new:
             past = self.steps and min(new) <= self.steps[-1]
             self.steps = tuple(sorted({*self.steps, *new})) if past else (*self.steps, *sorted(new))
-        first = min([*new, *(one.step for one in records if not isinstance(one, Chunk))], default=0)
+        first = min([*new, *(record.step for record in records if not isinstance(record, Chunk))], default=0)
         self._built = {step: frame for step, frame in self._built.items() if step < first}
 
     def _made(self, step: int) -> Frame:

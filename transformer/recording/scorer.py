@@ -39,7 +39,7 @@ class Scorer:
         self._lengths = tuple(len(ids) - 2 for ids in read)
         self._answers = None if letters else tuple(len(ids) - 2 for ids in written)
         links = [task.links(word) for word in self._words]
-        self._links = tuple(one or () for one in links) if task.target_score == "gold" else None
+        self._links = tuple(link or () for link in links) if task.target_score == "gold" else None
         self._equal = _of_one_length(task)
         self._equal_sides: dict[bool, dict[str, Array]] = {}
         of = task.tgt_tokenizer

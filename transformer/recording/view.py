@@ -133,7 +133,7 @@ class RunView(RunFacts):
 
     def snapshot_at(self, step: int) -> Snapshot | None:
         """The weights nearest to a step; if possible, between the same moments."""
-        known = {one.step: one for one in self.snapshots}
+        known = {snapshot.step: snapshot for snapshot in self.snapshots}
         nearest = self._nearest(tuple(known), step)
         return None if nearest is None else known[nearest]
 
@@ -153,8 +153,8 @@ class RunView(RunFacts):
             frames=self.frames.until(step),
             metrics=metrics,
             seconds=metrics.at(step)[0],
-            snapshots=tuple(one for one in self.snapshots if one.step <= step),
-            moments=tuple(one for one in self.moments if one.step <= step),
+            snapshots=tuple(snapshot for snapshot in self.snapshots if snapshot.step <= step),
+            moments=tuple(moment for moment in self.moments if moment.step <= step),
             turned_at=turned if turned and turned[0] <= step else None,
             first_step_at={mark: at for mark, at in self.first_step_at.items() if at <= step},
             right=None,

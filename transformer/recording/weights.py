@@ -83,7 +83,7 @@ class Weights:
             first = min(steps)
             self._places.update(steps)
             made = (Snapshot(step=step, interventions=interventions, source=self) for step in steps)
-            self.snapshots = (*(one for one in self.snapshots if one.step < first), *made)
+            self.snapshots = (*(snapshot for snapshot in self.snapshots if snapshot.step < first), *made)
 
     def read(self, step: int) -> dict[str, Array]:
         """The parameters at a step. Raises InputError."""
@@ -108,7 +108,7 @@ class Weights:
     def chosen(self, limit: int, protected: Collection[int] = ()) -> Weights:
         """Evenly chosen steps within a limit in bytes, all in memory; unreadable steps are left out."""
         made = Weights()
-        snapshots = {one.step: one for one in self.snapshots}
+        snapshots = {snapshot.step: snapshot for snapshot in self.snapshots}
         for step in sorted(self._staying(limit, protected)):
             with suppress(InputError):  # thinned meanwhile
                 made.append({step: self.body(step)}, snapshots[step].interventions, self.tensors)
@@ -137,7 +137,7 @@ class Weights:
 
     def _staying(self, limit: float, protected: Collection[int]) -> set[int]:
         """The steps that stay within a limit."""
-        steps, room = [one.step for one in self.snapshots], int(limit // max(1, self.nbytes_each))
+        steps, room = [snapshot.step for snapshot in self.snapshots], int(limit // max(1, self.nbytes_each))
         return steps_to_keep(steps, room, protected)
 
     def keep_few(self, few: int, protected: Collection[int]) -> bool:
@@ -146,7 +146,7 @@ class Weights:
         Returns whether there were more.
         """
         with self._lock:
-            steps = [one.step for one in self.snapshots]
+            steps = [snapshot.step for snapshot in self.snapshots]
             even = {nearest_step(steps, steps[-1] * i // few) for i in range(few)} if steps else set()
             self.keep({*even, *steps[:1], *steps[-1:], *protected})
             return len(self.snapshots) < len(steps)
@@ -155,7 +155,7 @@ class Weights:
         """Keep only these steps."""
         with self._lock:
             self._places = {step: place for step, place in self._places.items() if step in stay}
-            self.snapshots = tuple(one for one in self.snapshots if one.step in self._places)
+            self.snapshots = tuple(snapshot for snapshot in self.snapshots if snapshot.step in self._places)
 
     # The file.
 
@@ -173,7 +173,7 @@ class Weights:
 
     def follow(self, steps: Collection[tuple[int, Interventions]], tensors: Tensors) -> None:
         """Exactly these steps are in the file now."""
-        known = {one.step: one for one in self.snapshots}
+        known = {snapshot.step: snapshot for snapshot in self.snapshots}
         for step, interventions in steps:
             if step not in known or known[step].interventions != interventions:
                 known[step] = Snapshot(step=step, interventions=interventions, source=self)

@@ -42,7 +42,7 @@ def word_batch(
     """Encode words as a model reads them; its own output replaces a right answer that is unknown.
 
     Args:
-        outputs: text of a word to the model's output, for the words that it has answered.
+        outputs: the model's output for each word that it has answered, by the text of the word.
         step: the step of these outputs.
         hidden: whether [PAD] is masked; otherwise it receives attention and is shown on the maps.
     """
@@ -117,8 +117,8 @@ def in_batches(questions: Sequence[Question], *, hidden: bool) -> list[list[Ques
     A model that attends to padding has learned only the padded length of training. Each word that is too
     long then has its own batch, because it would lengthen the others.
     """
-    short = [one for one in questions if hidden or not one.too_long]
-    alone = [[one] for one in questions if one.too_long and not hidden]
+    short = [question for question in questions if hidden or not question.too_long]
+    alone = [[question] for question in questions if question.too_long and not hidden]
     return [some for some in (short, *alone) if some]
 
 
@@ -160,8 +160,8 @@ def outputs_of(
 
 def encode_answered(model: Transformer, task: Task, questions: Sequence[Question]) -> Batch:
     """Encode questions with their right answers, or with the model's own output where these are unknown."""
-    texts, filled = [one.text for one in questions], not model.masked("padding")
-    if all(one.answer is not None for one in questions):
+    texts, filled = [question.text for question in questions], not model.masked("padding")
+    if all(question.answer is not None for question in questions):
         return task.encode(texts, filled=filled)
     batch, written = _written(model, task, questions, GREEDY)
     eos_id = task.tgt_tokenizer.eos_id
@@ -175,9 +175,9 @@ def _written(
     """Encode questions, and decode the token ids that the model writes for each."""
     if model.training:
         model.eval()  # the next training step sets train mode again
-    batch = task.encode([one.text for one in questions], filled=not model.masked("padding"))
+    batch = task.encode([question.text for question in questions], filled=not model.masked("padding"))
     # An unknown answer sets no limit, so the longest question counts too.
-    unknown = any(one.answer is None for one in questions)
+    unknown = any(question.answer is None for question in questions)
     room = int(max(batch.answers.shape[1], batch.src.shape[1] if unknown else 0)) + MOST_EXTRA
     written = write(model, batch, task.tgt_tokenizer.eos_id, room, decoding=decoding)
     return batch, [written.tokens[i, :n].tolist() for i, n in enumerate(written.lengths.tolist())]

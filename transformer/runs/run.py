@@ -77,7 +77,7 @@ class Run:
         self.task = task_of(config)
         words = words if saved is None else saved.words
         self.questions = [self.task.tracked(word) for word in words or ()]
-        if all(one.words for one in self.questions):
+        if all(question.words for question in self.questions):
             self.questions[:0] = map(self.task.question, self.task.corpus.tracked_words())
         """The tracked words; changed only by the run's thread."""
         self.own_data = own_data_of(config.train) if saved is None else saved.held
@@ -138,9 +138,9 @@ class Run:
             except Exception as error:
                 self._runner.fail(error)
             else:
-                for one in found.weights.snapshots:
-                    body = found.weights.body(one.step)
-                    self._weights.append({one.step: body}, one.interventions, found.weights.tensors)
+                for snapshot in found.weights.snapshots:
+                    body = found.weights.body(snapshot.step)
+                    self._weights.append({snapshot.step: body}, snapshot.interventions, found.weights.tensors)
                 self._published.publish(
                     config=found.view.config,
                     device=found.view.device,
@@ -298,12 +298,14 @@ class Run:
             InputError: it is the last one, or the run has failed.
         """
         checks.check_alive(self.view, "be asked", "drop_word")
-        if [one.text for one in self.questions if not one.words] == [text]:
+        if [question.text for question in self.questions if not question.words] == [text]:
             raise InputError(f"“{text}” is the only word; add another one before you remove it.", "drop_word")
 
         def obey() -> None:
-            tracked = [one for one in self.questions if one.text == text]
-            words = [one for one in self.questions if not one.words]  # may have changed meanwhile
+            tracked = [question for question in self.questions if question.text == text]
+            words = [
+                question for question in self.questions if not question.words
+            ]  # may have changed meanwhile
             if tracked and words != tracked:
                 self._runner.training.recording.drop_word(tracked[0])
 

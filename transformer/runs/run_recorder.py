@@ -201,7 +201,7 @@ class RunRecorder:
         It is found by bisection over the kept snapshots. Measurements made on the way are stored in `scored`
         and reused for other heads.
         """
-        kept = {one.step for one in self.weights.snapshots}
+        kept = {snapshot.step for snapshot in self.weights.snapshots}
         while inside := sorted(step for step in kept if low < step < high):
             known = [step for step in inside if step in scored]
             half_way = (low + high) / 2
@@ -252,13 +252,13 @@ class RunRecorder:
         self._questions.remove(question)
         self._recorder.remove(question)
         self._published.publish(frames=self._published.view.frames.without(question.text))
-        self._pasts = deque(one for one in self._pasts if one[0] != question)
+        self._pasts = deque(past for past in self._pasts if past[0] != question)
 
     def _owe(self, question: Question) -> None:
         """Queue for computation the missing frames of a word, if their weights are kept."""
         frames = self._published.view.frames
         lacking = {*frames.steps} - {*frames.steps_of(question.text)}
-        past = [one for one in self.weights.snapshots if one.step in lacking]
+        past = [snapshot for snapshot in self.weights.snapshots if snapshot.step in lacking]
         if past:
             self._pasts.append((question, past))
 

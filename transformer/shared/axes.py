@@ -13,7 +13,7 @@ REASONS = {
     BOTH: "blocked: causal and padding mask",
     BY_HAND: "blocked by hand",
 }
-"""Code of a blocked cell to its name."""
+"""The name of each code of a blocked cell."""
 
 
 @dataclass(frozen=True, kw_only=True)

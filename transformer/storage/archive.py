@@ -233,7 +233,7 @@ class Board:
             self.close()  # its last record may be incomplete
             raise
         self._n = n_rows
-        self._measured = max((one.step for one in view.frames.measurements), default=-1)
+        self._measured = max((measurement.step for measurement in view.frames.measurements), default=-1)
 
     def _new(self, view: RunView, n_rows: int) -> Iterator[tuple[str, int, float]]:
         """Name, step and value of every number that is not written yet."""
@@ -243,10 +243,10 @@ class Board:
                 if values[row] == values[row]:  # not NaN, as without an evaluation
                     yield name, int(steps[row]), float(values[row])
         if (frame := view.frame) is not None:
-            for one in view.frames.measurements:
-                for site in reading_sites(frame.axes) if one.step > self._measured else ():
-                    for head, score in enumerate(one.head_scores[site][frame.target_score]):
-                        yield f"{frame.target_score}/{site}.{head + 1}", one.step, float(score)
+            for measurement in view.frames.measurements:
+                for site in reading_sites(frame.axes) if measurement.step > self._measured else ():
+                    for head, score in enumerate(measurement.head_scores[site][frame.target_score]):
+                        yield f"{frame.target_score}/{site}.{head + 1}", measurement.step, float(score)
 
     def close(self) -> None:
         """Close the file."""

@@ -45,7 +45,7 @@ SCHEMA = {sql.split("(")[0].split()[-1].encode(): sql.encode() for sql in TABLES
     b"sqlite_autoindex_fact_1": None,
     b"sqlite_autoindex_map_1": None,
 }
-"""Name to SQL text of every object that a file may contain."""
+"""The SQL text of every object that a file may contain, by name."""
 PRAGMAS = ("trusted_schema = OFF", "cell_size_check = ON")
 WAITING_SECONDS = 5.0
 """Longest wait for another connection to the same file."""

@@ -65,7 +65,7 @@ class Measured:
 
 
 def measured_of(frames: Recording) -> dict[int, Measured]:
-    """Step to all that was measured at it."""
+    """All that was measured at each step."""
     found: dict[int, dict[str, Record]] = {}
     for one in frames.measured:
         found.setdefault(one.step, {})[type(one).__name__.lower()] = one
@@ -94,7 +94,7 @@ def read_measured(step: int, value: object) -> tuple[Record, ...]:
     """Raises ValueError."""
     found = msgspec.json.decode(blob(value), type=Measured, dec_hook=_array)
     evaluation, measurement, ablations = found.evaluation, found.measurement, found.ablations
-    if not found.records or any(one.step != step for one in found.records):
+    if not found.records or any(record.step != step for record in found.records):
         raise ValueError("it is of another step")
     if evaluation is not None and not _counts(evaluation):
         raise ValueError("it counts more right than asked")
@@ -184,7 +184,7 @@ class Mirror:
         self._chunks = {} if saved is None else by_place(saved.frames)
         self._measured = {} if saved is None else measured_of(saved.frames)
         self._rows = 0 if saved is None else len(saved.metrics)
-        self._stored = {one.step for one in weights.snapshots} - weights.waiting(2**62).keys()
+        self._stored = {snapshot.step for snapshot in weights.snapshots} - weights.waiting(2**62).keys()
 
     def write(
         self, store: Store, view: RunView, words: tuple[str, ...], training: Training | bytes | None
@@ -262,7 +262,7 @@ class Mirror:
 
     def _thin(self, database: sqlite3.Connection, stored: set[int]) -> set[int]:
         """Delete the weights that are not kept any more; return the steps that are in the file."""
-        kept = [one for one in self._weights.snapshots if one.step in stored]
+        kept = [snapshot for snapshot in self._weights.snapshots if snapshot.step in stored]
         steps = {one.step for one in kept}
         database.executemany("DELETE FROM weights WHERE step = ?", ((step,) for step in stored - steps))
         groups = groupby(kept, key=lambda one: one.interventions)

@@ -278,7 +278,7 @@ class Library:
         within `ROOM_SECONDS` of the last time.
 
         Args:
-            in_memory: id to each run in memory, whose file this process claims.
+            in_memory: the runs in memory by id, whose files this process claims.
         """
         with self._making_room:  # a run that has just been written waits, so that its size counts
             if time.monotonic() - self._made_room_at < ROOM_SECONDS:

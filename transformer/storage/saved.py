@@ -275,7 +275,7 @@ def _scored(
 
     Args:
         target_score: the score that every site has where the answer reads the question.
-        known: name of a score to the sites that have it, so far.
+        known: the sites that have each score, so far.
     """
     scores = one.head_scores
     read = reading_sites(chunks[0].axes) if chunks else []

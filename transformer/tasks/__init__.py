@@ -40,13 +40,13 @@ CORPORA: dict[str, tuple[Callable[..., Corpus], tuple[str, ...]]] = {
     "en-it": (ITALIAN.grammar, _SENTENCES),
     "zh-en": (chinese, _SENTENCES),
 }
-"""Task to the function that makes its corpus, and the names of the settings that the function takes."""
+"""The function that makes the corpus of each task, and the names of the settings that it takes."""
 PATTERNS = {
     "en-fr": FRENCH.lexicon.patterns,
     "en-it": ITALIAN.lexicon.patterns,
     "zh-en": chinese_words.PATTERNS,
 }
-"""Task to its sentence patterns, each with a sentence on what to look for."""
+"""The sentence patterns of each grammar, each with a sentence on what to look for."""
 _IN_TOKENS = ("tokenizer", "tokenizer_file", "vocabulary", "min_frequency", "batch_size", "examples")
 """The settings on which a task depends besides its corpus; other settings do not change it."""
 _TASKS: WeakValueDictionary[tuple[object, ...], Task] = WeakValueDictionary()

@@ -19,7 +19,7 @@ def unknown_tokens(task: Task) -> tuple[float, float]:
     questions = task.held_out()
     sides = (
         (task.src_tokenizer, questions),
-        (task.tgt_tokenizer, [task.answer(one) or "" for one in questions]),
+        (task.tgt_tokenizer, [task.answer(question) or "" for question in questions]),
     )
     read, written = (_share(tokenizer.encode(texts), tokenizer.unk_id) for tokenizer, texts in sides)
     return read, written

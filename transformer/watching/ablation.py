@@ -106,7 +106,7 @@ class Ablating(Observing):
         if key in self._settled:
             return self._settled[key]
         shown = self._head.layout
-        fitting = [one for one in call.layout.splits if _n_heads(one) == _n_heads(shown.split)]
+        fitting = [split for split in call.layout.splits if _n_heads(split) == _n_heads(shown.split)]
         alike = [one for one in fitting if _kinds(one) == _kinds(shown.split)] or fitting
         if len(alike) > 1:
             self.unsettled = self._given

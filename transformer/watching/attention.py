@@ -147,7 +147,9 @@ class Observer:
         if any(map(is_lazy, parameters)):
             name = type(self.model).__name__
             raise InputError(f"{name} has lazy parameters: it is looked at when they are initialised.")
-        self._devices = sorted({one.device.index or 0 for one in parameters if one.device.type == "cuda"})
+        self._devices = sorted(
+            {parameter.device.index or 0 for parameter in parameters if parameter.device.type == "cuda"}
+        )
         with _LOCK:
             self._part = part
             return self._looked(inputs)
@@ -193,7 +195,7 @@ class Observer:
 
     def _number(self, measure: Measure, mode: Ablating | None = None) -> float:
         modules = self._modules.values()
-        kept = [(one, one.grad) for one in self.model.parameters()]
+        kept = [(parameter, parameter.grad) for parameter in self.model.parameters()]
         try:
             for one, _ in kept:
                 one.grad = None
@@ -350,7 +352,9 @@ class Observer:
         for i in open_ones:
             call, weights = calls[i], calls[i].all_weights()
             layouts = [dataclasses.replace(call.layout, split=split) for split in call.layout.splits]
-            fitting = [one for one in layouts if _fits(one, weights, [(n, made[i]) for n, made in reverse])]
+            fitting = [
+                layout for layout in layouts if _fits(layout, weights, [(n, made[i]) for n, made in reverse])
+            ]
             ranks = [
                 (one.sizes[0] == (sizes.batches or (1,))[0], len(_examples(one.split))) for one in fitting
             ]
@@ -596,15 +600,15 @@ def _unrepeated(tensor: Tensor) -> Tensor:
 def _joined(series: Sequence[_Taken]) -> _Taken:
     """Calls with one query each as the rows of one map; keys that a row does not have are blocked."""
     calls = [one.seen for one in series]
-    most = max(one.weights.shape[-1] - one.rest for one in calls)
-    rest = any(one.rest for one in calls)
+    most = max(call.weights.shape[-1] - call.rest for call in calls)
+    rest = any(call.rest for call in calls)
     rows = []
-    for one in calls:
-        keys = one.weights[..., : one.weights.shape[-1] - one.rest]
+    for call in calls:
+        keys = call.weights[..., : call.weights.shape[-1] - call.rest]
         row = np.pad(keys, [(0, 0)] * 4 + [(0, most - keys.shape[-1])], constant_values=np.nan)
-        last = one.weights[..., -1:] if one.rest else np.zeros_like(keys[..., :1])
+        last = call.weights[..., -1:] if call.rest else np.zeros_like(keys[..., :1])
         rows.append(np.concatenate([row, last], -1) if rest else row)
-    size = len(calls), max(one.size[1] for one in calls)
+    size = len(calls), max(call.size[1] for call in calls)
     whole = calls[0]._replace(weights=np.concatenate(rows, 3), rest=rest, size=size)
     return series[0]._replace(seen=whole, part=None)
 
@@ -678,7 +682,7 @@ def _reversed(inputs: Any, n: int, way: int) -> Any:
     if isinstance(inputs, Mapping):
         return {name: _reversed(one, n, way) for name, one in inputs.items()}
     if type(inputs) in (tuple, list):
-        return type(inputs)(_reversed(one, n, way) for one in inputs)
+        return type(inputs)(_reversed(input_, n, way) for input_ in inputs)
     return inputs
 
 
@@ -713,7 +717,7 @@ def _equal(one: Any, other: Any) -> bool:
 @contextmanager
 def _same_random(modules: Iterable[nn.Module], devices: Sequence[int]) -> Iterator[None]:
     """Restore all random streams that a forward pass may draw from."""
-    own = [one for module in modules for one in vars(module).values() if type(one) is torch.Generator]
+    own = [var for module in modules for var in vars(module).values() if type(var) is torch.Generator]
     states = random.getstate(), np.random.get_state(), [one.get_state() for one in own]
     with torch.random.fork_rng(devices):
         try:

@@ -40,7 +40,7 @@ _SPECIAL = re.compile(r"[\[<].+[\]>]")
 NO_PART = "part={!r} is no part of maps; give slices, such as {{{!r}: (slice(0, 64), slice(0, 64))}}."
 
 Named = Mapping[str, Mapping[str, Array]]
-"""Word to site to (H, Q, K)."""
+"""(H, Q, K) by word and site."""
 
 
 class Examples:
@@ -88,7 +88,7 @@ class Examples:
         """
         if not isinstance(self._inputs, Mapping) or not self._inputs:
             raise InputError("inputs is a mapping of names to inputs, such as {'example': inputs}.", "inputs")
-        device = next((one.device for one in self._observer.model.parameters()), None)
+        device = next((parameter.device for parameter in self._observer.model.parameters()), None)
         maps: dict[str, dict[str, Array]] = {}
         self._kinds = {}
         for name, inputs in self._inputs.items():
@@ -254,5 +254,5 @@ def _moved(inputs: Any, device: torch.device | None) -> Any:
     if isinstance(inputs, Mapping):
         return {name: _moved(one, device) for name, one in inputs.items()}
     if type(inputs) in (tuple, list):
-        return type(inputs)(_moved(one, device) for one in inputs)
+        return type(inputs)(_moved(input_, device) for input_ in inputs)
     return inputs

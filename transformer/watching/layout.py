@@ -105,9 +105,9 @@ class Sizes:
     @classmethod
     def of(cls, inputs: Any) -> Self:
         tensors = [one for one in tensors_of(inputs) if one.dim()]
-        first = [one.shape[0] for one in tensors]
-        second = [one.shape[1] for one in tensors if one.dim() > 1]
-        every = frozenset(n for one in tensors for n in one.shape)
+        first = [tensor.shape[0] for tensor in tensors]
+        second = [tensor.shape[1] for tensor in tensors if tensor.dim() > 1]
+        every = frozenset(n for tensor in tensors for n in tensor.shape)
         return cls(tuple(dict.fromkeys(first + second)), frozenset(first), every)
 
 
@@ -116,11 +116,11 @@ def tensors_of(inputs: Any) -> Iterator[Tensor]:
     if isinstance(inputs, Tensor):
         yield inputs
     elif isinstance(inputs, Mapping):
-        for one in inputs.values():
-            yield from tensors_of(one)
+        for input_ in inputs.values():
+            yield from tensors_of(input_)
     elif isinstance(inputs, tuple | list):
-        for one in inputs:
-            yield from tensors_of(one)
+        for input_ in inputs:
+            yield from tensors_of(input_)
 
 
 def plain_layout(shape: Sequence[int], inputs: Sizes) -> Layout:
@@ -213,7 +213,9 @@ def _splits(sizes: Sequence[int], rows: int, inputs: Sizes, heads: int | None) -
         # Groups of heads see all tokens; windows cover them.
         covers = [any(-(-n // rows) == m for n in inputs.tokens if n > rows) for m in more]
         kinds = (
-            [HEADS] * len(more) if rows in inputs.tokens else [WINDOWS if one else HEADS for one in covers]
+            [HEADS] * len(more)
+            if rows in inputs.tokens
+            else [WINDOWS if cover else HEADS for cover in covers]
         )
         if kinds.count(WINDOWS) > 1 or (rows not in inputs.tokens and WINDOWS not in kinds):
             kinds = [UNKNOWN] * len(more)

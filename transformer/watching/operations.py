@@ -202,7 +202,7 @@ class Observing(TorchFunctionMode):
         self._layer: Tensor | None = None
         """The result of the newest linear layer."""
         self.unseen: dict[str, str] = {}
-        """Module to an operation in it that is called an attention, and whose weights are not known."""
+        """By module, an operation in it that is called an attention, and whose weights are not known."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if self._traced or (_hides_attention(func) and self._wanted(self._site()[0])):
@@ -252,7 +252,7 @@ class Observing(TorchFunctionMode):
         site, _, place = self._site()
         if not self._wanted(site):
             return
-        names = [one.name for one in func._schema.arguments]
+        names = [argument.name for argument in func._schema.arguments]
         given = dict(zip(names, args, strict=False)) | kwargs
         mask = given.get("attn_mask")
         mask = given.get("attn_bias") if mask is None else mask
@@ -481,7 +481,9 @@ class Observing(TorchFunctionMode):
 
     def _is_parameter(self, tensor: Tensor) -> bool:
         address = tensor.untyped_storage().data_ptr()
-        return any(one.untyped_storage().data_ptr() == address for one in self._model.parameters())
+        return any(
+            parameter.untyped_storage().data_ptr() == address for parameter in self._model.parameters()
+        )
 
     def _site(self) -> tuple[str, int, int]:
         """Name and id of the innermost module whose method is running, and the place in its code.

@@ -28,7 +28,7 @@ Tokens = Sequence[str] | tuple[Sequence[str], Sequence[str]]
 GivenTokens = Tokens | Mapping[str, Tokens]
 """The tokens of one example: for all its attentions, or a mapping from name pattern to tokens."""
 Labels = Mapping[str, tuple["_Axis", "_Axis"]]
-"""Site to the labels of its queries and of its keys."""
+"""The labels of the queries and of the keys of each site."""
 
 
 def plain_name(name: str) -> str:
@@ -41,9 +41,9 @@ def labels_of(text: str, maps: Mapping[str, Array], tokens: GivenTokens, kinds: 
 
     Args:
         text: name of the example.
-        maps: site to (H, Q, K).
+        maps: (H, Q, K) for each site.
         tokens: tokens of the example; an axis without tokens of its length shows positions, from 1.
-        kinds: site to the number of its positions, and what its columns are.
+        kinds: for each site, the number of its positions and what its columns are.
 
     Raises:
         InputError: a pattern matches no attention, or its number of tokens differs from the axis length.
@@ -121,8 +121,8 @@ def grouped(maps: Mapping[str, Mapping[str, Array]], labels: Mapping[str, Labels
     diagonal is zero.
 
     Args:
-        maps: word to site to (H, Q, K).
-        labels: word to its labels.
+        maps: (H, Q, K) by word and site.
+        labels: the labels of each word.
     """
     first = next(iter(maps.values()))
     groups: dict[tuple[str, Any], list[str]] = {}
@@ -151,7 +151,7 @@ def grouped(maps: Mapping[str, Mapping[str, Array]], labels: Mapping[str, Labels
 def _free(name: str, size: str, taken: set[str]) -> str:
     """A name that no other group has."""
     candidates = (name, f"{name} {size}", *(f"{name} {size} ({i})" for i in range(2, 1000)))
-    free = next(one for one in candidates if one not in taken)
+    free = next(candidate for candidate in candidates if candidate not in taken)
     taken.add(free)
     return free
 

@@ -87,8 +87,8 @@ class Watch:
 
     Args:
         model: any `nn.Module`; see `attention_of` for what is found in it.
-        inputs: name to what the model is called with: a tensor, a tuple of positional arguments, or a mapping
-            of keyword arguments; tensors are moved to the device of the model. Every example of a batch is
+        inputs: the arguments of the model, by name: a tensor, a tuple of positional arguments, or a mapping of
+            keyword arguments; tensors are moved to the device of the model. Every example of a batch is
             shown, at most MAX_WORDS in all.
         out: the file, whose suffix may be left out. If it exists, `out-2` is used, and so on.
         tokens: maps the name of an input to the labels of its axes: tokens, which label every axis of the
@@ -329,8 +329,8 @@ class Watch:
             own=self._own,
             state=TRAINING,
             planned=0,
-            parameters=sum(one.numel() for one in parameters),
-            device=str(next((one.device for one in parameters), "cpu")),
+            parameters=sum(parameter.numel() for parameter in parameters),
+            device=str(next((parameter.device for parameter in parameters), "cpu")),
             frames=Recording(target_score=FOCUS),
             pictures=pictures,
         )

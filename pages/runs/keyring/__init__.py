@@ -69,8 +69,8 @@ def _found() -> None:
                     # The model was started, and the page reloaded before the browser stored the run's token.
                     if accept_token(id_, token) and session.run is None:
                         session.run = id_
-            for one in runs[:MAX_RUNS][::-1]:
-                match one:
+            for run in runs[:MAX_RUNS][::-1]:
+                match run:
                     case [str(id_), str(token), *_]:
                         accept_token(id_, token)
             if session.own_data is None and (found := REGISTRY.uploads.get(name)) is not None:

@@ -153,8 +153,8 @@ def _places() -> dict[Noun, dict[Noun, tuple[str, ...]]]:
 
 
 THINGS = _things()
-"""Place to postposition to what may be there; never the same noun twice, which would need "another"."""
+"""What may be where, by place and postposition; never the same noun twice, which would need "another"."""
 PLACES = _places()
-"""Thing to place to postpositions; without 地图, a map, whose contents only sentences with 有 state."""
+"""The postpositions of each thing and place, without 地图, a map: only sentences with 有 state its contents."""
 ALIKE = tuple(nouns(listed) for (listed,) in _ROWS["alike"])
 """Groups of nouns that can be compared with each other."""

@@ -83,11 +83,11 @@ class Lexicon:
     adjectives: tuple[Adjective, ...]
     verbs: tuple[Verb, ...]
     sounds: dict[str, re.Pattern[str]]
-    """Sound to the word beginnings that have it; the form of the word before depends on it."""
+    """The word beginnings that have each sound; the form of the word before depends on it."""
     forms: dict[tuple[str, str], tuple[str, ...]]
     """(English word, sound of the next word) to masculine and feminine, then both in the plural."""
     contractions: dict[str, str]
-    """Determiner to its contraction with the word for "of"."""
+    """The contraction of each determiner with the word for "of"."""
     patterns: dict[str, str]
     """Name of each sentence pattern to what to look for in the attention."""
     tracked_words: tuple[str, ...]
