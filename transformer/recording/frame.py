@@ -219,7 +219,7 @@ class Frame:
     axes: Mapping[str, Axes]
     """Every site of the model, in the order of the forward pass."""
     maps: tuple[Mapping[str, Array], ...]
-    """For each word, the (H, Q, K) float32 weights of each site, without masked padding; NaN where blocked."""
+    """The (H, Q, K) float32 weights of each site, for each word; no masked padding; NaN where blocked."""
     target_score: str = "mirror"
     """The score of this task: mirror, prefix, gold or focus."""
     interventions: Interventions = field(default=NO_INTERVENTIONS)

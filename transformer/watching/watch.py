@@ -87,7 +87,7 @@ class Watch:
 
     Args:
         model: any `nn.Module`; see `attention_of` for what is found in it.
-        inputs: the arguments of the model, by name: a tensor, a tuple of positional arguments, or a mapping of
+        inputs: the arguments of the model, by name: a tensor, a tuple of positional arguments, or a dict of
             keyword arguments; tensors are moved to the device of the model. Every example of a batch is
             shown, at most MAX_WORDS in all.
         out: the file, whose suffix may be left out. If it exists, `out-2` is used, and so on.

@@ -155,6 +155,6 @@ def _places() -> dict[Noun, dict[Noun, tuple[str, ...]]]:
 THINGS = _things()
 """What may be where, by place and postposition; never the same noun twice, which would need "another"."""
 PLACES = _places()
-"""The postpositions of each thing and place, without 地图, a map: only sentences with 有 state its contents."""
+"""The postpositions of each thing and place; not of 地图, a map: its contents are said with 有."""
 ALIKE = tuple(nouns(listed) for (listed,) in _ROWS["alike"])
 """Groups of nouns that can be compared with each other."""
