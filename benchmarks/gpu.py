@@ -101,7 +101,7 @@ def main() -> int:
     write = sys.stdout.write
     if not torch.cuda.is_available():
         write("There is no CUDA GPU here: nothing has been measured.\n")
-        return end(arguments, [], {}, {"CUDA graph over eager steps": "no GPU here: not measured"})
+        return end(arguments, [], {}, {"CUDA graph, relative to eager steps": "no GPU here: not measured"})
     write(f"{torch.cuda.get_device_name()}, torch {torch.__version__}\n")
     write("size         precision   eager ms  graph ms  times faster  memory floor ms  arithmetic floor ms\n")
     rows: list[dict[str, Any]] = []
@@ -137,7 +137,7 @@ def main() -> int:
         "losses_equal_to_1e-4_over_100_steps": apart <= CLOSE,
     }
     figures = {
-        "CUDA graph over eager steps, default size": f"{rows[0]['times']:.1f} times faster "
+        "CUDA graph, relative to eager steps, default size": f"{rows[0]['times']:.1f} times faster "
         f"({rows[0]['graph_ms']:.2f} ms a step; 100 losses apart by {apart:.1g} at most)"
     }
     return end(arguments, rows, met, figures)

@@ -1,4 +1,4 @@
-"""The time to open Watch on a server with 300 runs, 20 of them live, over that with three runs.
+"""The time to open Watch on a server with 300 runs, 20 of them live, relative to three runs.
 
     python -m benchmarks.long_list [--seeds N] [--json]
 
@@ -182,7 +182,7 @@ def main() -> int:
     ratio = middle[f"whole_{MANY}"] / middle[f"whole_{FEW}"]
     sys.stdout.write(f"with {MANY} runs over {FEW}: {ratio:.2f} (limit {LIMIT})\n")
     figures = {
-        f"Watch opens with {MANY} runs, {LIVE} of them live, over {FEW} runs": f"{ratio:.2f} "
+        f"Watch opens with {MANY} runs, {LIVE} of them live, relative to {FEW} runs": f"{ratio:.2f} "
         f"({middle[f'whole_{MANY}']:.1f} s); all are listed {middle[f'dialog_{MANY}']:.1f} s after a click"
     }
     return end(arguments, rows, {"opens_as_fast": ratio <= LIMIT}, figures)

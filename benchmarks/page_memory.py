@@ -89,7 +89,7 @@ def main() -> int:
         for what in ("heap", "gpu"):
             second, last = (statistics.mean(row[what] for row in quarters[i]) for i in (1, 3))
             met[f"{part}_{what}"] = last / second <= LIMIT
-            figures[f"{what} of a page, {part}: last quarter over the second"] = (
+            figures[f"{what} of a page, {part}: last quarter, relative to the second"] = (
                 f"{last / second:.2f} ({last:.0f} MB)"
             )
     for what, figure in figures.items():

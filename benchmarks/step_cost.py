@@ -220,9 +220,9 @@ def main() -> int:
         _growth(rows, name, sizes)
     met = {"step_at_most_0.8_of_plain": statistics.median(row["ratio"] for row in rows) <= RATIO}
     figures = {
-        "one training step over `nn.Transformer`'s": _spread(rows, "ratio"),
+        "one training step, relative to `nn.Transformer`": _spread(rows, "ratio"),
         "the same with words that leave no padding": _spread(rows, "ratio_full"),
-        "one training step over its matrix products alone": _spread(rows, "over_floor"),
+        "one training step, relative to its matrix products alone": _spread(rows, "over_floor"),
     }
     return end(arguments, rows, met, figures)
 

@@ -14,8 +14,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
-import psutil
-
 ROOT = Path(__file__).parents[2]
 UP_WITHIN = 60.0
 """Seconds until a server answers."""
@@ -59,18 +57,6 @@ def until_healthy(process: subprocess.Popen[Any], address: str, path: str = "/_s
             process.kill()
             raise RuntimeError(f"the server did not come up within {UP_WITHIN:g} s")
         time.sleep(0.005)
-
-
-def processor_seconds(pid: int) -> float:
-    """Return the processor seconds of a process and of its running children."""
-    total = 0.0
-    for process in (root := psutil.Process(pid), *root.children(recursive=True)):
-        try:
-            times = process.cpu_times()
-        except psutil.NoSuchProcess:
-            continue
-        total += times.user + times.system
-    return total
 
 
 class Server:
