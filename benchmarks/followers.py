@@ -77,7 +77,7 @@ def main() -> int:
                 )
                 seen = time.perf_counter() - began
                 time.sleep(2)
-                heard = [one.beats.get(place, float("inf")) - began for one in viewers]
+                heard = [viewer.beats.get(place, float("inf")) - began for viewer in viewers]
                 rows.append(
                     {"beat": place, "screen": seen, "median": statistics.median(heard), "last": max(heard)}
                 )

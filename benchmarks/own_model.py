@@ -230,7 +230,7 @@ def main() -> int:
     figures = {
         f"{WATCHING} (3% asked for, and .15 s)": f"{most:.1%} at most",
         "an observed pass, relative to a forward pass of an `nn.Transformer` with 18 attentions, of width "
-        f"{', '.join(str(size[0]) for size in SIZES)}": ", ".join(f"{one:.1f}" for one in ratios),
+        f"{', '.join(str(size[0]) for size in SIZES)}": ", ".join(f"{ratio:.1f}" for ratio in ratios),
         f"recording a step of it, relative to a forward pass, at width {D}: all 18 attentions, and one": (
             f"{every / forward:.1f}, and {one / forward:.1f}"
         ),

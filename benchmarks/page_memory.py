@@ -41,7 +41,7 @@ def measured(page: Page) -> dict[str, float]:
     metrics = {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}
     session.detach()
     children = psutil.Process().children(recursive=True)
-    gpu = [one.memory_info().rss for one in children if "--type=gpu-process" in " ".join(one.cmdline())]
+    gpu = [child.memory_info().rss for child in children if "--type=gpu-process" in " ".join(child.cmdline())]
     return {"heap": metrics["JSHeapUsedSize"] / 1e6, "gpu": sum(gpu) / 1e6, "nodes": metrics["Nodes"]}
 
 

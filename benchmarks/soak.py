@@ -277,7 +277,7 @@ class Soak:
             await visitor.until(lambda: "run=" in visitor.query)
             await visitor.does(visitor.ask())
             run = visitor.run
-            self._left += [one for one in visitor.tokens if one[0] == run]
+            self._left += [token for token in visitor.tokens if token[0] == run]
             if draw.random() < 0.2:
                 return
             await visitor.until_ended()

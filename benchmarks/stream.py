@@ -115,9 +115,9 @@ def phases(server: Server, run: str, browser: Browser) -> Iterator[tuple[str, di
         with ExitStack() as stack:
             viewers = stack.enter_context(sockets(server, run, [CountingViewer() for _ in range(n)]))
             time.sleep(WARM)
-            before = [(one.messages, one.nbytes) for one in viewers]
+            before = [(viewer.messages, viewer.nbytes) for viewer in viewers]
             found = measured(server)
-            after = [(one.messages, one.nbytes) for one in viewers]
+            after = [(viewer.messages, viewer.nbytes) for viewer in viewers]
         each = [
             ((m2 - m1) / SECONDS, (b2 - b1) / SECONDS / 1e3)
             for (m1, b1), (m2, b2) in zip(before, after, strict=True)

@@ -48,7 +48,9 @@ def losses() -> dict[str, list[str]]:
                 except InputError:
                     continue  # such as encoder-only for a task whose answers differ in length
                 reports = list(train(state))
-                found[f"{name} {topology} {task}"] = [float(x).hex() for one in reports for x in one.losses]
+                found[f"{name} {topology} {task}"] = [
+                    float(x).hex() for report in reports for x in report.losses
+                ]
     return found
 
 
@@ -85,7 +87,7 @@ def printed() -> dict[str, Any]:
             told = io.StringIO()
             with contextlib.redirect_stdout(told), contextlib.redirect_stderr(io.StringIO()):
                 command(line.split())
-            said = [json.loads(one) for one in told.getvalue().splitlines() if one.startswith("{")]
+            said = [json.loads(line) for line in told.getvalue().splitlines() if line.startswith("{")]
             found[line.replace(folder, "")] = _steady(said)
     return found
 

@@ -118,7 +118,7 @@ def tests_of(path: Path) -> list[str]:
     for depth in range(2 if inside[0] == "pages" else 1, len(inside) + 1):
         at, name = ROOT / "tests" / Path(*inside[: depth - 1]), inside[depth - 1]
         found = [str(one.relative_to(ROOT)) for one in [*at.glob(f"test_{name}*.py"), at / name]] + found
-    return [one for one in dict.fromkeys([*found, *WIRING]) if (ROOT / one).exists()]
+    return [path for path in dict.fromkeys([*found, *WIRING]) if (ROOT / path).exists()]
 
 
 def survives(mutation: Mutation, tree: Path, minutes: float) -> bool:
@@ -147,7 +147,7 @@ def main() -> int:
     files = sorted(
         p.relative_to(ROOT) for room in ("transformer", "pages") for p in (ROOT / room).rglob("*.py")
     )
-    every = [one for path in files for one in mutations(path)]
+    every = [mutation for path in files for mutation in mutations(path)]
     chosen = random.Random(arguments.seed).sample(every, arguments.count)
     n_survived = 0
     with tempfile.TemporaryDirectory() as folder:

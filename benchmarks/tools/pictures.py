@@ -122,7 +122,7 @@ def your_own_model(camera: Camera) -> None:
     programs = re.findall(
         r"```python\n(.*?)```", (DOCS / "your-own-model.md").read_text(encoding="utf-8"), re.DOTALL
     )
-    (program,) = (one for one in programs if "BertForMaskedLM" in one)
+    (program,) = (program for program in programs if "BertForMaskedLM" in program)
     runs = Path(clean_environment()["HEADLIGHT_RUNS"])
     subprocess.run([sys.executable, "-c", program.replace("runs/", f"{runs}/")], cwd=ROOT, check=True)
     camera.open("", MAP)

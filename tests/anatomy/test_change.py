@@ -91,7 +91,7 @@ def test_the_change_equals_what_the_training_reports_and_does_not_affect_the_tra
 def test_the_change_of_a_step_applies_the_interventions_of_that_step(changed_midway):
     config = CONFIGS["default"]
     view = changed_midway(Run(config, words=("banana",)), 3, TAKEN)
-    at = {one.step: one for one in view.snapshots}
+    at = {snapshot.step: snapshot for snapshot in view.snapshots}
     assert [at[step].interventions for step in (2, 3)] == [NO_INTERVENTIONS, TAKEN]
     for step, loss, norm in zip(*view.metrics.columns("step", "loss", "gradient_norm"), strict=True):
         found = step_change(config, at[step - 1], at[step])

@@ -63,7 +63,7 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Add the page's address, errors and text to the report of a failed test."""
     report = yield
-    watcher = next((one for one in item.funcargs.values() if isinstance(one, Watcher)), None)
+    watcher = next((value for value in item.funcargs.values() if isinstance(value, Watcher)), None)
     if report.failed and call.when == "call" and watcher is not None:
         text = watcher.page.locator("body").inner_text()
         report.sections.append(("page", "\n".join([watcher.page.url, *watcher.errors, text])))

@@ -161,9 +161,9 @@ def test_a_kept_score_has_a_table_of_its_parts_that_adds_up_and_follows_the_cell
         assert list(table) == list(expected)
         assert score == pytest.approx(passed.attentions[site].scores[0, row, column], abs=0.0051)
         assert sum(table.values()) == pytest.approx(score, abs=1e-9)
-        sums = [float(one.replace("−", "-")) for one in inside.page.locator(".sum").all_text_contents()]
-        by_query = [sum(value for (q, _), value in table.items() if q == one) for one in queries]
-        by_key = [sum(value for (_, k), value in table.items() if k == one) for one in keys]
+        sums = [float(text.replace("−", "-")) for text in inside.page.locator(".sum").all_text_contents()]
+        by_query = [sum(value for (q, _), value in table.items() if q == query) for query in queries]
+        by_key = [sum(value for (_, k), value in table.items() if k == key) for key in keys]
         assert sums == pytest.approx([*by_query, *by_key, score], abs=1e-9)
         expect(inside.page.locator(".st-key-score_parts table")).to_be_hidden()
         says.click()

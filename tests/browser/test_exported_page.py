@@ -467,10 +467,10 @@ def test_a_page_of_a_race_shows_both_runs_at_one_step_and_their_difference(view,
 def only(view: RunView, steps: Collection[int]) -> RunView:
     """Return the view of a run as if only these steps had been recorded."""
     records = []
-    for one in view.frames.records:
-        if not isinstance(one, Chunk):
-            records += [one] * (one.step in steps)
-        elif some := one.only(steps.__contains__):
+    for record in view.frames.records:
+        if not isinstance(record, Chunk):
+            records += [record] * (record.step in steps)
+        elif some := record.only(steps.__contains__):
             records.append(some)
     return replace(
         view, frames=Recording(records, numbers=view.metrics.at, target_score=view.frames[-1].target_score)

@@ -123,11 +123,11 @@ def test_a_saved_run_records_every_step_and_an_unsaved_run_only_its_evaluations(
     assert lines[0].startswith("All 8 steps are done: ")
     assert train("--out", folder)[0] == 0
     alone, kept = (run.view for run in runs)
-    assert alone.frames.steps == tuple(one.step for one in alone.snapshots) == (0, 4, 8)
+    assert alone.frames.steps == tuple(snapshot.step for snapshot in alone.snapshots) == (0, 4, 8)
     view = read_run(path_of(folder)).view
     assert (view.state, view.step) == ("finished", 8)
     assert kept.frames.steps == view.frames.steps == tuple(range(9))
-    assert [one.step for one in view.snapshots] == [*range(9)]
+    assert [snapshot.step for snapshot in view.snapshots] == [*range(9)]
     assert alone.metrics.column("loss").tolist() == kept.metrics.column("loss").tolist()
     assert "exists; choose a new one" in refused("train", "--out", folder)
 

@@ -213,4 +213,4 @@ def test_a_head_of_an_own_model_has_one_moment_for_its_first_role_or_its_focus()
         (7, 2, "a.0, head 3 began to look at single tokens"),
     ]
     moments.roles(8, scores([0.1, 0.1, 0.1], [0.1, 0.1, 0.1]))
-    assert [one.head for one in moments.roles(9, scores([0.9] * 3, [0.9] * 3))] == [1, 1]
+    assert [role.head for role in moments.roles(9, scores([0.9] * 3, [0.9] * 3))] == [1, 1]

@@ -92,7 +92,7 @@ SAID = {
 
 @pytest.mark.parametrize(
     ("kind", "at", "cells", "opening", "said"),
-    [(kind, *one) for kind, sentences in SAID.items() for one in sentences],
+    [(kind, *sentence) for kind, sentences in SAID.items() for sentence in sentences],
 )
 def test_the_sentence_names_the_weight_the_cell_and_the_role_of_the_cell(kind, at, cells, opening, said):
     assert say(kind, at, cells, row=at) == f"{opening} this head puts {said}"

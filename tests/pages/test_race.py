@@ -239,7 +239,11 @@ def test_each_setting_of_the_menu_changes_only_itself(name):
         options = getattr(limit, "options", ())
         now = DEFAULT.flat()[name]
         other = (
-            next(one for one in options if one != now) if options else False if "mask" in name else now * 2
+            next(option for option in options if option != now)
+            if options
+            else False
+            if "mask" in name
+            else now * 2
         )
     changed = DEFAULT.changed(name, other)
     assert set(DEFAULT.differences(changed)) == {name} | ({"d_ff"} if name == "d_model" else set())
@@ -251,8 +255,8 @@ def test_a_change_that_gives_other_batches_is_reported_as_such(change):
     one, other = resolved(DEFAULT), resolved(DEFAULT.with_changes(**change))
     assert differs_in(one, other).endswith("other batches")
     batches = [task_of(config).batch(config.seed, 3) for config in (one, other)]
-    assert [one.tolist() for one in vars(batches[0]).values() if hasattr(one, "tolist")] != [
-        one.tolist() for one in vars(batches[1]).values() if hasattr(one, "tolist")
+    assert [var.tolist() for var in vars(batches[0]).values() if hasattr(var, "tolist")] != [
+        var.tolist() for var in vars(batches[1]).values() if hasattr(var, "tolist")
     ]
 
 

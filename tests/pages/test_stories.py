@@ -85,7 +85,7 @@ def begins(visitor):
 
 def pictures(visitor):
     """Return (caption, text for screen readers) of each picture on the page."""
-    return [(one.caption, one.alt) for found in visitor.at.get("image") for one in found.proto.imgs]
+    return [(img.caption, img.alt) for found in visitor.at.get("image") for img in found.proto.imgs]
 
 
 def runs_of(visitor):
@@ -100,7 +100,7 @@ def test_the_list_has_the_built_in_stories_with_the_tour_first_and_those_of_the_
     monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
     visitor = visit({}, page="stories")
     titles = [unescaped(one.value) for one in visitor.at.subheader]
-    assert [one for one in titles if one != "Two steps"] == SHIPPED
+    assert [title for title in titles if title != "Two steps"] == SHIPPED
     assert "Two steps" in titles
     assert begins(visitor) == [
         "tour",

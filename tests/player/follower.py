@@ -119,7 +119,7 @@ def segment_of(index, step):
 def tells_every_frame(view, index):
     """Check that the index describes every recorded step as the frame of that step does."""
     task = view.config.train.task
-    measured = [one.step for one in view.frames.measurements]
+    measured = [measurement.step for measurement in view.frames.measurements]
     assert index["steps"] == list(view.frames.steps)
     for step in view.frames.steps:
         frame, segment = view.frames.of_step(step), segment_of(index, step)

@@ -55,8 +55,8 @@ def test_a_head_that_is_off_is_not_lit_however_high_its_score(recorded):
 def test_a_word_is_shown_as_drawn_from_the_step_at_which_training_draws_it(recorded):
     """Step 33 is between two measurements, where nothing else changes."""
     records = [
-        replace(one, drawn_at=33) if isinstance(one, Chunk) and one.steps[-1] >= 33 else one
-        for one in recorded.frames.records
+        replace(record, drawn_at=33) if isinstance(record, Chunk) and record.steps[-1] >= 33 else record
+        for record in recorded.frames.records
     ]
     frames = Recording(records, numbers=recorded.metrics.at, target_score=recorded.frames[-1].target_score)
     view = replace(recorded, frames=frames)
@@ -92,9 +92,11 @@ def test_an_index_is_json_and_names_every_chunk_and_every_look_that_a_player_may
     assert list(index["chunks"]) == index["words"] == ["banana", "cat", "ox"]
     for word, entries in index["chunks"].items():
         chunks = recorded.frames.chunks_of(word)
-        assert entries == [[one.steps[0], one.steps[-1], len(one.steps), name_of(one)] for one in chunks]
-        assert {look_name(one) for one in chunks} <= set(index["looks"])
-        assert all(index["looks"][look_name(one)] == json.loads(look_of(one)[1]) for one in chunks)
+        assert entries == [
+            [chunk.steps[0], chunk.steps[-1], len(chunk.steps), name_of(chunk)] for chunk in chunks
+        ]
+        assert {look_name(chunk) for chunk in chunks} <= set(index["looks"])
+        assert all(index["looks"][look_name(chunk)] == json.loads(look_of(chunk)[1]) for chunk in chunks)
     assert index["losses"][0] is None  # nothing was trained yet
     assert index["losses"][1:] == pytest.approx(recorded.metrics.column("loss").tolist(), abs=1e-5)
     assert {kind: one["name"] for kind, one in index["kinds"].items()} == {

@@ -96,7 +96,9 @@ def test_a_player_fetches_the_whole_index_after_a_word_is_added_or_removed_and_a
     frames = recorded.frames.without("ox")
     fewer = replace(recorded, frames=frames)
     index.update(fewer)
-    ox = [one for one in recorded.frames.records if isinstance(one, Chunk) and one.word.text == "ox"]
+    ox = [
+        record for record in recorded.frames.records if isinstance(record, Chunk) and record.word.text == "ox"
+    ]
     for view in (
         replace(recorded, frames=frames.extended(ox)),  # another word
         fewer,  # a word removed
@@ -109,7 +111,9 @@ def test_a_player_fetches_the_whole_index_after_a_word_is_added_or_removed_and_a
 
 
 def test_the_past_of_a_word_added_later_arrives_as_news(recorded):
-    ox = [one for one in recorded.frames.records if isinstance(one, Chunk) and one.word.text == "ox"]
+    ox = [
+        record for record in recorded.frames.records if isinstance(record, Chunk) and record.word.text == "ox"
+    ]
     late = [one for one in ox if one.steps[0] >= 14]
     early = [one for one in ox if one.steps[-1] < 14]
     assert early

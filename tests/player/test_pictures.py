@@ -63,7 +63,7 @@ def test_the_curve_of_a_score_begins_where_it_was_first_measured(recorded):
     frames = recorded.frames.extended([replace(first, head_scores=fewer)])
     picture = score_picture(replace(recorded, frames=frames), "mirror", ["decoder.1.cross"])
     (line,) = [one for one in picture.figure()["data"] if one["name"] == "cross 2 h1"]
-    assert line["x"] == [one.step for one in others]
+    assert line["x"] == [other.step for other in others]
 
 
 def test_a_gap_is_none_and_a_number_has_five_decimals():

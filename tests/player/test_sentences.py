@@ -217,7 +217,7 @@ def test_the_head_that_matters_most_is_named_with_its_change_and_its_step(untrai
     assert said.endswith("loss is 0.5 higher (at step 4).")
     fewer = replace(known, without={SITE: np.array([1.0, np.nan, 2.6])})
     assert fewer.needed == ((SITE, 0), (SITE, 2))
-    assert [change_text(one) for one in fewer.changes[SITE]] == ["1 lower", "", "0.6 higher"]
+    assert [change_text(change) for change in fewer.changes[SITE]] == ["1 lower", "", "0.6 higher"]
     nothing = replace(known, without={SITE: np.array([2.0, 2.0 + 1e-6])})
     assert nothing.needed == ()
     assert change_text(nothing.changes[SITE][1]) == "less than 0.0001 higher"

@@ -44,7 +44,7 @@ def recorded(recorder_of, evaluation):
 
 def check(state, frames, weights):
     """Compare every map and prediction with a separate pass through the weights of its step."""
-    assert frames.steps == tuple(range(7)) == tuple(one.step for one in weights.snapshots)
+    assert frames.steps == tuple(range(7)) == tuple(snapshot.step for snapshot in weights.snapshots)
     for snapshot, frame in zip(weights.snapshots, frames, strict=True):
         model = model_of(state.config, snapshot)
         model.intervene(snapshot.interventions, state.task.src_tokenizer.id_of)
@@ -158,7 +158,7 @@ def test_weights_that_are_nan_are_refused_and_earlier_steps_are_kept(tiny, recor
     with pytest.raises(FloatingPointError, match="no numbers"):
         recorder.compute(weights)
     (chunk,) = recorder.compute(weights, finite=True)
-    assert chunk.steps == (0, 1) == tuple(one.step for one in weights.snapshots)
+    assert chunk.steps == (0, 1) == tuple(snapshot.step for snapshot in weights.snapshots)
 
 
 def test_large_maps_are_computed_fewer_steps_at_once_with_the_same_result(tiny, recorded, monkeypatch):

@@ -140,8 +140,8 @@ def test_batches_drawn_again_in_parts_while_training_goes_on_are_remembered_like
     assert resumed.drawn.steps == whole.drawn.steps == 20
     assert not resumed.drawn.full
     words = {word for batch in batches for word in batch}
-    assert {one: resumed.drawn.first_step(one) for one in words} == {
-        one: whole.drawn.first_step(one) for one in words
+    assert {word: resumed.drawn.first_step(word) for word in words} == {
+        word: whole.drawn.first_step(word) for word in words
     }
 
 

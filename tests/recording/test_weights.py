@@ -25,15 +25,17 @@ def filled(steps, taken=NO_INTERVENTIONS, stored=None):
 
 
 def kept(weights):
-    return [one.step for one in weights.snapshots]
+    return [snapshot.step for snapshot in weights.snapshots]
 
 
 def numbers_match(weights):
     """Check that each step has its own numbers."""
-    for one in weights.snapshots:
-        found = one.weights
+    for snapshot in weights.snapshots:
+        found = snapshot.weights
         assert {name: array.shape for name, array in found.items()} == dict(TENSORS)
-        assert np.array_equal(np.concatenate([array.ravel() for array in found.values()]), numbers(one.step))
+        assert np.array_equal(
+            np.concatenate([array.ravel() for array in found.values()]), numbers(snapshot.step)
+        )
     return True
 
 
@@ -47,7 +49,7 @@ def test_a_step_is_read_from_memory_until_it_is_stored_and_then_from_the_file():
     made.append({40: numbers(40).tobytes()}, OFF, TENSORS)
     assert numbers_match(made)
     assert asked == [*range(30)]
-    assert [one.interventions for one in made.snapshots][39:] == [NO_INTERVENTIONS, OFF]
+    assert [snapshot.interventions for snapshot in made.snapshots][39:] == [NO_INTERVENTIONS, OFF]
     with pytest.raises(InputError, match=r"^The weights of step 41 are not kept any more"):
         made.read(41)
 

@@ -56,7 +56,7 @@ def test_the_recording_shows_a_head_turning_anti_diagonal_and_accuracy_rising_to
         for row in range(len(frame.words)):
             np.testing.assert_allclose(frame.map(row, "decoder.1.cross").sum(-1), 1.0, atol=2e-4)
     assert shipped.view.frames.steps == tuple(range(226))
-    kept = {one.step for one in shipped.view.snapshots}
+    kept = {snapshot.step for snapshot in shipped.view.snapshots}
     assert {0, 225, *(moment.step for moment in shipped.view.moments)} <= kept
 
 

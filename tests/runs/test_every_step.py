@@ -21,7 +21,7 @@ from transformer.shared.interventions import Interventions
 def assert_complete(view: RunView) -> None:
     """Assert that each step has one frame, with its loss, and one snapshot."""
     assert view.frames.steps == tuple(range(view.step + 1))
-    assert [one.step for one in view.snapshots] == list(range(view.step + 1))
+    assert [snapshot.step for snapshot in view.snapshots] == list(range(view.step + 1))
     assert [frame.loss for frame in view.frames[1:]] == view.metrics.column("loss").tolist()
 
 
@@ -33,7 +33,7 @@ def test_a_run_has_a_frame_and_the_weights_of_each_step(tiny, training, losses, 
     assert_complete(published.view)
     assert published.view.metrics.column("loss").tolist() == losses(config)
     evaluated = [0, 20, 40, 57]
-    assert [one.step for one in published.view.frames.measurements] == evaluated
+    assert [measurement.step for measurement in published.view.frames.measurements] == evaluated
     assert [f.words[0].output_step for f in published.view.frames[18:22]] == [0, 0, 20, 20]
 
 
@@ -85,7 +85,7 @@ def test_the_first_frame_is_published_together_with_its_weights(tiny, training, 
     training(tiny())
     framed = [view for view in seen if view.frames]
     assert framed
-    assert all([one.step for one in view.snapshots] == [0] for view in framed)
+    assert all([snapshot.step for snapshot in view.snapshots] == [0] for view in framed)
 
 
 def test_no_batch_mixes_two_models(tiny, training):
@@ -105,7 +105,7 @@ def test_no_batch_mixes_two_models(tiny, training):
     assert_complete(view)
     taken = [plans[0]] * 4 + [plans[1]] * 4 + [plans[2]] * 5  # the step of a change shows the new plan
     assert [frame.interventions for frame in view.frames] == taken
-    assert [one.interventions for one in view.snapshots] == taken
+    assert [snapshot.interventions for snapshot in view.snapshots] == taken
     future = [np.isnan(frame.map(0, "decoder.1.self")[0, 0, 1]) for frame in view.frames]
     assert future == 8 * [True] + 5 * [False]
     assert ["[PAD]" in frame.words[0].src_tokens for frame in view.frames] == 8 * [False] + 5 * [True]

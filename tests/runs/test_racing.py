@@ -67,7 +67,7 @@ def test_by_seconds_both_train_equally_long_within_one_step_and_the_smaller_take
     )
     (_, small, small_seconds), (_, large, large_seconds) = seen[-1]
     steps = [run.view.metrics.column("seconds") for run in runs]
-    longest = max(max(b - a for a, b in zip(one, one[1:], strict=False)) for one in steps)
+    longest = max(max(b - a for a, b in zip(some, some[1:], strict=False)) for some in steps)
     assert abs(small_seconds - large_seconds) <= longest
     assert small > 1.3 * large
 

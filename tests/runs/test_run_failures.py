@@ -84,7 +84,7 @@ def test_a_failed_run_holds_no_model_and_shows_what_it_had_recorded(tiny, make_r
     assert len(models) == 2  # one trains; the other computes its frames
     assert {model() for model in models} == {None}
     assert [frame.step for frame in run.view.frames] == ([] if step is None else [0, 1, 2])
-    assert [one.step for one in run.view.snapshots] == ([] if step is None else [0, 1, 2])
+    assert [snapshot.step for snapshot in run.view.snapshots] == ([] if step is None else [0, 1, 2])
 
 
 TORCH = "DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes."

@@ -48,7 +48,9 @@ def test_the_counted_work_equals_the_counts_of_pytorch_and_of_a_recording(topolo
     assert work.products == counts[torch.ops.aten.addmm] + counts[torch.ops.aten.mm]
     assert work.cells == sum(weights.size for weights in cache.weights.values())
     assert work.maps == sum(weights.shape[0] * weights.shape[1] for weights in cache.weights.values())
-    blocks = [one for one in state.model.modules() if isinstance(one, MultiHeadAttention | FeedForward)]
+    blocks = [
+        module for module in state.model.modules() if isinstance(module, MultiHeadAttention | FeedForward)
+    ]
     assert work.blocks == len(blocks)
 
 

@@ -69,7 +69,7 @@ def test_a_draft_that_starts_learns_and_records_as_a_run_alone(server, tiny, los
     assert losses_of(draft) == losses_of(alone) == losses(config)
     assert draft.view.frames.steps == alone.view.frames.steps == tuple(range(config.train.steps + 1))
     assert draft.view.moments == alone.view.moments
-    assert {one.step for one in draft.view.snapshots} == {*draft.view.frames.steps}
+    assert {snapshot.step for snapshot in draft.view.snapshots} == {*draft.view.frames.steps}
     assert draft.view.frames.of_step(0).loss is None
     assert draft.view.frames.of_step(1).loss == losses_of(draft)[0]
     alone.close()

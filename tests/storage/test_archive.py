@@ -35,7 +35,7 @@ def is_whole(path, view):
     found = read_run(path).view
     assert found.metrics.column("loss").tolist() == view.metrics.column("loss").tolist()
     assert found.frames.steps == view.frames.steps
-    assert [one.step for one in found.snapshots] == [one.step for one in view.snapshots]
+    assert [snapshot.step for snapshot in found.snapshots] == [snapshot.step for snapshot in view.snapshots]
     return True
 
 
@@ -123,9 +123,9 @@ def test_frames_and_weights_that_a_run_thins_out_are_removed_from_its_file_too(t
         assert database.execute("SELECT sum(length(data)) FROM weights").fetchone()[0] < 1_200_000
     assert is_whole(tmp_path / "run.headlight", run.view)
     snapshots = read_run(tmp_path / "run.headlight").view.snapshots
-    assert {0, 150} <= {one.step for one in snapshots}
+    assert {0, 150} <= {snapshot.step for snapshot in snapshots}
     assert len(snapshots) < 75
-    assert all(one.weights for one in snapshots)
+    assert all(snapshot.weights for snapshot in snapshots)
 
 
 def test_a_file_that_holds_something_is_refused_and_left_unchanged(archived, tmp_path):

@@ -54,7 +54,7 @@ def look_at(view):
     """Check a saved run and read all that pages show of it."""
     assert [f.step for f in view.frames] == sorted({f.step for f in view.frames})
     assert [s.step for s in view.snapshots] == sorted({s.step for s in view.snapshots})
-    assert all(one.step <= view.step for one in view.frames)
+    assert all(frame.step <= view.step for frame in view.frames)
     assert (view.metrics.column("step") <= view.step).all()
     for snapshot in view.snapshots:
         with suppress(InputError):

@@ -249,7 +249,7 @@ def nbytes_in(folder):
 
 
 def kept_steps(library, run):
-    return [one.step for one in read_run(library.path_of(run.id)).view.snapshots]
+    return [snapshot.step for snapshot in read_run(library.path_of(run.id)).view.snapshots]
 
 
 @pytest.fixture
@@ -279,7 +279,7 @@ def test_beyond_the_limit_only_weights_are_thinned_and_first_those_of_runs_viewe
     assert {0, 60, *(moment.step for moment in runs[1].view.moments)} <= {*kept[1]}
     assert 16 <= len(kept[1]) <= 20
     assert library.thinned == {runs[1].id}
-    assert [one.step for one in runs[1].view.snapshots] == kept[1]  # the view shows what is left
+    assert [snapshot.step for snapshot in runs[1].view.snapshots] == kept[1]  # the view shows what is left
     make_room(registry, 0)
     assert all(len(kept_steps(library, run)) <= 3 + len(run.view.moments) for run in runs)
     assert all(read_run(library.path_of(run.id)).view.frames.steps == tuple(range(61)) for run in runs)

@@ -18,7 +18,9 @@ from transformer.storage.saved import Reader, read_run
 def test_a_finished_run_is_read_back_unchanged(saved):
     view, folder = saved
     read = read_run(folder)
-    ours, theirs = ({one.name: getattr(v, one.name) for one in fields(RunView)} for v in (read.view, view))
+    ours, theirs = (
+        {field.name: getattr(v, field.name) for field in fields(RunView)} for v in (read.view, view)
+    )
     for name in ("frames", "snapshots", "metrics", "steps_per_second"):
         del ours[name], theirs[name]
     assert ours == theirs
@@ -76,7 +78,7 @@ def test_a_reader_in_another_look_reads_only_what_is_new(tiny_run, make_run, unt
         until(lambda last=last: run.view.state == "paused" and run.view.step == last and run.kept)
         found = reader.read().view
         assert found.frames.steps == tuple(range(last + 1))
-        assert [one.step for one in found.snapshots] == [*range(last + 1)]
+        assert [snapshot.step for snapshot in found.snapshots] == [*range(last + 1)]
         assert found.metrics.column("step").tolist() == [*range(1, last + 1)]
         for name, weights in found.snapshots[-1].weights.items():
             assert np.array_equal(weights, run.view.snapshots[-1].weights[name])
@@ -105,8 +107,8 @@ def test_only_a_measurement_without_the_scores_of_its_task_is_left_out(saved):
     change(path, f"UPDATE measurement SET data = {other} WHERE step = 8")
     read = read_run(path)
     assert read.view.frames.steps == view.frames.steps
-    assert {one.step for one in view.frames.measurements} - {
-        one.step for one in read.view.frames.measurements
+    assert {measurement.step for measurement in view.frames.measurements} - {
+        measurement.step for measurement in read.view.frames.measurements
     } == {8}
     assert not read.whole
 
@@ -116,7 +118,7 @@ def test_damaged_weights_are_reported_when_they_are_read(saved):
     change(path, "UPDATE weights SET data = substr(data, 1, length(data) - 1) || x'7e' WHERE step = 4")
     change(path, "DELETE FROM weights WHERE step = 6")
     snapshots = read_run(path).view.snapshots
-    assert [one.step for one in snapshots] == [*range(9)]
+    assert [snapshot.step for snapshot in snapshots] == [*range(9)]
     with pytest.raises(InputError, match=r"^The weights of step 4 in run\.headlight are damaged \("):
         dict(snapshots[4].weights)
     with pytest.raises(InputError, match=r"^The weights of step 6 are not kept any more"):

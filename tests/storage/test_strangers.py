@@ -69,7 +69,7 @@ def test_a_run_opened_from_a_file_shows_the_same_and_trains_on_to_the_same_losse
     for one, other in zip(here.frames, there.frames, strict=True):
         for row, site in product(range(2), other.axes):
             np.testing.assert_array_equal(one.map(row, site), other.map(row, site))
-    assert [one.step for one in here.snapshots] == [*range(6)]
+    assert [snapshot.step for snapshot in here.snapshots] == [*range(6)]
     assert [question.text for question in run.questions] == ["frog", "ox"]
     run.resume()
     until(lambda: run.view.state == "finished")
@@ -96,7 +96,7 @@ def test_a_run_in_memory_alone_is_packed_without_its_training_state(
     id_ = bring(stage, in_memory[0], token="mine")
     replay = stage.get(id_)
     assert replay.view.frames.steps == tuple(range(tiny_run.train.steps + 1))
-    assert [one.step for one in replay.view.snapshots] == [*replay.view.frames.steps]
+    assert [snapshot.step for snapshot in replay.view.snapshots] == [*replay.view.frames.steps]
     with pytest.raises(InputError, match="cannot be changed here"):
         stage.control(id_, "mine")
     monkeypatch.setattr(file_run, "FREE_SECONDS", 0.0)
@@ -220,7 +220,7 @@ def test_a_file_keeps_every_frame_and_as_many_evenly_spaced_snapshots_as_fit(
     monkeypatch.setattr(module, "MOST_BYTES", frames + 20 * each)
     view = stage.get(bring(stage, home.file_of(run))).view
     assert view.frames.steps == tuple(range(41))
-    kept = [one.step for one in view.snapshots]
+    kept = [snapshot.step for snapshot in view.snapshots]
     assert 6 <= len(kept) <= 20
     assert {0, 40, *(moment.step for moment in view.moments)} <= {*kept}
     assert max(np.diff(kept)) <= 8

@@ -165,7 +165,7 @@ def test_every_recording_that_a_story_may_name_is_shipped_and_small():
 def test_every_shipped_story_fits_its_models_and_its_recordings(name):
     story = stories()[name]
     assert list(story.misfits()) == []
-    for role in (one for one in story.runs if story.runs[one].recording):
+    for role in (run for run in story.runs if story.runs[run].recording):
         found = recording(OF_STORIES[story.runs[role].recording])
         assert set(story.words_of(role)) <= set(found.words)
         assert found.config.with_changes(goal=None, steps=1) == story.runs[role].config.with_changes(

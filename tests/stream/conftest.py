@@ -84,7 +84,7 @@ class FakeRun:
     def at(self, step: int, **changes: Any) -> None:
         """Set the run to training at this step, without later frames; at -1, without any frame."""
         frames = self.whole.frames
-        records = [early for one in frames.records if (early := up_to(one, step)) is not None]
+        records = [early for record in frames.records if (early := up_to(record, step)) is not None]
         known = Recording(records, numbers=self.whole.metrics.at, target_score=frames[-1].target_score)
         self.view = replace(self.whole, frames=known, step=max(0, step), **{"state": "training"} | changes)
 

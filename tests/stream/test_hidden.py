@@ -45,7 +45,7 @@ def test_a_chunk_has_every_cell_except_those_of_a_hidden_row(read, run, row):
         assert known[site].any()
         assert (not hidden[site].any()) if site in sites else np.array_equal(hidden[site], known[site])
     others = (maps_of(one.content, 1) for one in (answer, whole))
-    first, second = ({site: codes.tolist() for site, codes in one.items()} for one in others)
+    first, second = ({site: codes.tolist() for site, codes in other.items()} for other in others)
     assert first == second
     assert answer.headers["cache-control"] == "no-store"
 

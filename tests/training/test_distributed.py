@@ -63,7 +63,9 @@ def test_the_file_is_written_once_and_holds_the_same_run_as_that_of_one(by_two, 
     assert theirs.config.differences(TrainState.begin(uneven).config) == {"threads": (1, None)}
     assert theirs.state == "finished"
     assert len(theirs.frames) > 3  # every step, or fewer if the machine is busy
-    assert {0, steps // 2, steps} <= {one.step for one in theirs.snapshots} == {*theirs.frames.steps}
+    assert (
+        {0, steps // 2, steps} <= {snapshot.step for snapshot in theirs.snapshots} == {*theirs.frames.steps}
+    )
     last = dict(theirs.snapshots[-1].weights)
     assert set(last) == set(ours.snapshots[-1].weights)
     for name, weights in ours.snapshots[-1].weights.items():

@@ -92,9 +92,9 @@ def test_batches_of_several_sizes_in_one_measure_are_each_told_apart(heads_first
     torch.manual_seed(5)
     model = Stack(Folded(heads_first)).eval()
     parts = [BATCH, BATCH[:2], BATCH[:, :6]]
-    _, found = ablated(model, shown=IDS[:1], measure=lambda model: sum(total(model, one) for one in parts))
+    _, found = ablated(model, shown=IDS[:1], measure=lambda model: sum(total(model, part) for part in parts))
     with torch.no_grad():
-        truth = [sum(without(model, 0, head, one) for one in parts) for head in range(HEADS)]
+        truth = [sum(without(model, 0, head, part) for part in parts) for head in range(HEADS)]
     np.testing.assert_allclose(found["blocks.0"], truth, rtol=1e-5)
 
 
@@ -129,7 +129,7 @@ def test_of_a_module_that_is_called_twice_each_call_has_heads_of_its_own():
         x = [model.embed(ids) for ids in (IDS, IDS + 1)]
         whole, part = (float(sum(model.pool(one[:, :n]).sum() for one in x)) for n in (11, 6))
     np.testing.assert_allclose(
-        [one for numbers in found.values() for one in numbers], [part, whole], rtol=1e-4
+        [number for numbers in found.values() for number in numbers], [part, whole], rtol=1e-4
     )
 
 
@@ -153,7 +153,7 @@ def test_measuring_leaves_model_streams_and_modes_as_they_were_and_begins_alike_
     drawn = []
 
     def measure(model):
-        assert not any(one.training for one in model.modules())
+        assert not any(module.training for module in model.modules())
         assert not torch.is_grad_enabled()
         model.blocks[1].train()
         drawn.append(float(torch.rand(())))

@@ -18,7 +18,7 @@ def test_the_trainer_of_transformers_reports_every_step_and_the_losses_that_it_l
     sizes = {"hidden_size": 12, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 8}
     model = BertForMaskedLM(BertConfig(vocab_size=11, max_position_embeddings=16, **sizes))
     ids = torch.randint(11, (12, 6))
-    data = [{"input_ids": one, "labels": one} for one in ids]
+    data = [{"input_ids": id_, "labels": id_} for id_ in ids]
     watch = watched(model, {"one": {"input_ids": ids[:1]}})
     how = TrainingArguments(
         str(tmp_path / "hf"),

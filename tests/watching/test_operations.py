@@ -515,7 +515,7 @@ LIBRARY = ["Longformer", "gpt-oss", "Swin", "SigLIP", "T5", "Perceiver", "Mixtra
 @pytest.mark.parametrize("name", LIBRARY)
 def test_a_model_of_a_library_is_seen_and_stays_as_it_was(name):
     model, inputs, shapes = seeded(lambda: library(name))
-    before = [len(one._forward_hooks) + len(one._forward_pre_hooks) for one in model.modules()]
+    before = [len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()]
     state = torch.random.get_rng_state()
     observer = Observer(model.train())
     found = observer.look(inputs)
@@ -526,9 +526,11 @@ def test_a_model_of_a_library_is_seen_and_stays_as_it_was(name):
     for seen in found.values():
         rows = ~np.isnan(seen.weights).all(-1)
         np.testing.assert_allclose(np.nansum(seen.weights, -1)[rows], 1, atol=1e-4)
-    assert [len(one._forward_hooks) + len(one._forward_pre_hooks) for one in model.modules()] == before
+    assert [
+        len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()
+    ] == before
     assert torch.equal(torch.random.get_rng_state(), state)
-    assert all(one.training for one in model.modules())
+    assert all(module.training for module in model.modules())
     assert all(parameter.grad is None for parameter in model.parameters())
 
 

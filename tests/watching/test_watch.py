@@ -65,7 +65,9 @@ def test_recorded_weights_are_those_of_a_direct_call_under_the_names_of_the_mode
 def state_of(model):
     hooks = [(len(one._forward_hooks), len(one._forward_pre_hooks)) for one in model.modules()]
     modes = [one.training for one in model.modules()]
-    gradients = [None if one.grad is None else one.grad.clone() for one in model.parameters()]
+    gradients = [
+        None if parameter.grad is None else parameter.grad.clone() for parameter in model.parameters()
+    ]
     return hooks, modes, gradients
 
 
@@ -165,7 +167,7 @@ def test_a_head_that_takes_a_role_is_a_moment_at_its_step(watched):
         return {"a.0": torch.stack([even, previous if len(calls) > 3 else even])[None]}
 
     view = recorded(of_function(watched, weights), range(1, 6))
-    found = [(one.step, one.site, one.head, one.text) for one in view.moments]
+    found = [(moment.step, moment.site, moment.head, moment.text) for moment in view.moments]
     assert found == [(3, "a.0", 1, "a.0, head 2: looks one token back")]
     assert view.turned_at == (3, "a.0", 1)
     assert view.frame.role("a.0", 1) == "looks one token back 85%"
@@ -384,7 +386,7 @@ def test_each_example_of_a_batch_has_its_own_tokens(watched):
     inputs = {"w": torch.randn(2, 3, 4), "w 2x": torch.randn(1, 3, 4)}
     watch = watched(layer, inputs, tokens={"w": [list("abc"), {"*": list("def")}]}, sites="self_attn")
     frame = recorded(watch).frame
-    assert {one.text: "".join(one.tokens("self_attn queries")) for one in frame.words} == {
+    assert {word.text: "".join(word.tokens("self_attn queries")) for word in frame.words} == {
         "w 1": "abc",
         "w 2": "def",
         "w 2x": "123",
@@ -524,10 +526,10 @@ def test_scores_and_the_clearest_head_are_logged_to_tensorboard(watched):
     watch, writer = of_function(watched, lambda model, inputs: {"a": sharp}), Written()
     watch.log_to(writer)
     view = recorded(watch)
-    for one in view.frames.measurements:
+    for measurement in view.frames.measurements:
         for head in (0, 1):
-            score = writer.scalars[f"attention/a.{head + 1}", one.step]
-            assert score == pytest.approx(one.head_scores["a"]["focus"][head])
+            score = writer.scalars[f"attention/a.{head + 1}", measurement.step]
+            assert score == pytest.approx(measurement.head_scores["a"]["focus"][head])
     image = writer.images["attention/clearest head", 1]
     assert image.shape == (384, 384, 3)
     assert image[0, 0].tolist() == [0xFD, 0xE7, 0x25]  # weight 1
@@ -659,7 +661,7 @@ def test_heads_are_measured_within_half_of_the_share_and_once_at_the_end(toy, wa
         assert spent <= 0.05 * (clock.now - watch._began) + 0.25  # and the first call, of unknown cost
     assert 1 < len(watch._view.frames.ablations) <= 6  # 7 calls of .2 s each
     short = watched(toy, {"line": EXAMPLE}, measure=slow, share=0.1)
-    assert [one.step for one in recorded(short, steps=(1, 2)).frames.ablations] == [2]
+    assert [ablation.step for ablation in recorded(short, steps=(1, 2)).frames.ablations] == [2]
 
 
 @pytest.mark.parametrize(
@@ -723,7 +725,7 @@ def test_a_measure_that_failed_is_tried_again_and_changes_no_gradient(toy, watch
 
     watch = watched(toy, {"line": EXAMPLE}, measure=sometimes, share=1.0)
     error_of(toy).backward()
-    before = [one.grad for one in toy.parameters()]
+    before = [parameter.grad for parameter in toy.parameters()]
     kept_values = [one.clone() for one in before]
     for step in range(1, 8):
         watch.step(step, loss=1.0)

@@ -37,7 +37,7 @@ def without_prefix(site: str, sites: Iterable[str]) -> str:
     """The name of a module without the prefix that all `sites` share; a number keeps the name before it."""
     if is_ours(site):
         return site
-    *parents, _ = zip(*(one.split(".") for one in sites), strict=False)
+    *parents, _ = zip(*(site.split(".") for site in sites), strict=False)
     n = next((i for i, names in enumerate(parents) if len(set(names)) > 1), len(parents))
     parts = site.split(".")
     return ".".join(parts[n - 1 if n and parts[n].isdecimal() else n :])

@@ -376,7 +376,7 @@ def drawn(picture: Picture) -> dict[str, Any]:
 
 def _called(kind: str, kinds: Sequence[str]) -> str:
     """The name of a group of attentions, without the parts that the names of all groups share."""
-    parts = [one.split(".") for one in kinds]
+    parts = [kind.split(".") for kind in kinds]
     own = [part for part in kind.split(".") if not all(part in others for others in parts)]
     return ".".join(own) or kind.split(".")[-1]
 

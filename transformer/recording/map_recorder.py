@@ -119,7 +119,7 @@ class MapRecorder:
         self._intervene()
         if self._batches is None:
             groups = in_batches(self._asked, hidden=self._hidden)
-            groups += [[one] for one in self._questions if one.words]
+            groups += [[question] for question in self._questions if question.words]
             self._batches = [self._batch_of(questions) for questions in groups]
         chunks = self._computed(steps, rows, self._batches)
         if weights is not None:

@@ -46,9 +46,9 @@ def word_batch(
         step: the step of these outputs.
         hidden: whether [PAD] is masked; otherwise it receives attention and is shown on the maps.
     """
-    own = [list(outputs[one.text].ids) if one.text in outputs else [] for one in questions]
+    own = [list(outputs[question.text].ids) if question.text in outputs else [] for question in questions]
     batch, tokenizer = (
-        task.encode([one.text for one in questions], filled=not hidden, own=own),
+        task.encode([question.text for question in questions], filled=not hidden, own=own),
         task.tgt_tokenizer,
     )
     words = []
@@ -144,18 +144,20 @@ def outputs_of(
         known_right: words whose output is known to be right; they are not decoded.
     """
     found, hidden = {}, model.masked("padding")
-    for some in in_batches([one for one in questions if one.text not in known_right], hidden=hidden):
+    for some in in_batches(
+        [question for question in questions if question.text not in known_right], hidden=hidden
+    ):
         batch, written = _written(model, task, some, decoding)
         for i, question in enumerate(some):
             ids = written[i]
             if question.answer is not None:  # the limit of the batch is for its longest answer
                 ids = ids[: int((batch.answers[i] != PAD_ID).sum()) + MOST_EXTRA]
             found[question.text] = _output(model, task, question, batch, ids)
-    if known := [one for one in questions if one.text in known_right]:
+    if known := [question for question in questions if question.text in known_right]:
         batch = task.encode([one.text for one in known], filled=not hidden)
         for question, answer in zip(known, batch.answers, strict=True):
             found[question.text] = _output(model, task, question, batch, answer[answer != PAD_ID].tolist())
-    return {one.text: found[one.text] for one in questions}
+    return {question.text: found[question.text] for question in questions}
 
 
 def encode_answered(model: Transformer, task: Task, questions: Sequence[Question]) -> Batch:

@@ -170,7 +170,7 @@ class RunRecorder:
         frames = self._published.view.frames.extended(records).thinned(protected, MEMORY_LIMIT)
         turned = self._published.view.turned_at
         if turned is None:
-            heads = [one for one in moments if one.site is not None and one.head is not None]
+            heads = [moment for moment in moments if moment.site is not None and moment.head is not None]
             turned = (heads[0].step, heads[0].site or "", heads[0].head or 0) if heads else None
         self._published.publish(
             frames=frames, snapshots=self.weights.snapshots, moments=moments, turned_at=turned
@@ -233,7 +233,7 @@ class RunRecorder:
             self.drop_word(before)
         if len(self._questions) >= MAX_WORDS:
             examples = self._state.task.corpus.tracked_words()
-            own = [one for one in self._questions if one.text not in examples]
+            own = [question for question in self._questions if question.text not in examples]
             self.drop_word((own or self._questions)[0])
         self._questions.append(question)
         self._recorder.add(question)

@@ -80,7 +80,9 @@ class RunThread:
                 self._do(other, other.called)
 
     def _step_or_wait(self) -> None:
-        training = [one for one in self._runners if one.view.state == TRAINING and not one.closing]
+        training = [
+            runner for runner in self._runners if runner.view.state == TRAINING and not runner.closing
+        ]
         behind = min(training, key=self._progress, default=None)
         wait = None if behind is None else behind.wait
         if behind is not None and wait == 0.0:

@@ -65,7 +65,7 @@ class BoundedCache:
                 self._entries.pop(key, None)
             raise
         with self._lock:
-            total = sum(one.nbytes for one in self._entries.values())
+            total = sum(entry.nbytes for entry in self._entries.values())
             for other, one in list(self._entries.items()):
                 if total <= self.most_bytes:
                     break

@@ -735,7 +735,7 @@ def _as_before(model: nn.Module, modules: Iterable[nn.Module]) -> Iterator[None]
 
     Only the flag `training` is set: `eval()` of some modules does more, such as merging weights.
     """
-    buffers = [(one, one.clone()) for one in model.buffers()]
+    buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
     modes = [(module, module.training) for module in modules]
     fast = torch.backends.mha.get_fastpath_enabled()
     with ExitStack() as stack:

@@ -100,7 +100,7 @@ def test_a_mask_can_be_switched_during_a_run_which_then_continues(visit, long):
     visitor.set("mask_causal_on", False)
     visitor.wait_until(lambda: not visitor.run.view.masks["causal"])
     step = visitor.run.view.step
-    (moment,) = [one for one in visitor.run.view.moments if "mask" in one.text]
+    (moment,) = [moment for moment in visitor.run.view.moments if "mask" in moment.text]
     assert 30 <= moment.step <= step
     visitor.wait_until(lambda: visitor.run.view.step > step + 30)
     visitor.press("run_stop").until("stopped")  # while it trains, the numbers are newer than the page

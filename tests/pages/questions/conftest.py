@@ -23,7 +23,9 @@ def open_break_tab(visitor):
 def separate_model(visitor, step=None, interventions=NO_INTERVENTIONS):
     """Build a model with the weights of this step, by default the newest, independently of the page."""
     view = visitor.run.view
-    (snapshot,) = [one for one in view.snapshots if one.step == (view.step if step is None else step)]
+    (snapshot,) = [
+        snapshot for snapshot in view.snapshots if snapshot.step == (view.step if step is None else step)
+    ]
     return SnapshotModel(view.config, snapshot, interventions)
 
 

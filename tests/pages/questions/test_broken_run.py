@@ -71,7 +71,7 @@ def test_a_finished_run_trains_on_without_a_head_at_the_stated_learning_rate(vis
     label = ask.at.button(key="intervene_run").label
     assert label == "Continue with these changes: 100 steps, learning rate up to 0.004"
     ask.press("intervene_run")
-    moment = next(one for one in run.view.moments if one.kind == "intervention")
+    moment = next(moment for moment in run.view.moments if moment.kind == "intervention")
     assert moment.step == 4  # the run's last step, whatever step is on the screen
     assert ask.player["first"]["step"] is None  # LIVE
     ask.wait_until(lambda: run.view.step == 104).until("finished")

@@ -84,7 +84,7 @@ def test_the_numbers_and_the_weights_are_of_the_step_on_the_screen(trained, offe
     shown = np.array(banana["maps"]["decoder.1.cross"], dtype=float)
     np.testing.assert_allclose(shown, frame.map(0, "decoder.1.cross"), atol=1e-4)
     saved = load(offered["export_weights"]["data"]())
-    (snapshot,) = [one for one in trained.run.view.snapshots if one.step == step]
+    (snapshot,) = [snapshot for snapshot in trained.run.view.snapshots if snapshot.step == step]
     assert saved.keys() == dict(snapshot.weights).keys()
     for name, values in saved.items():
         np.testing.assert_array_equal(values, snapshot.weights[name])

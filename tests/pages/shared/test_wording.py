@@ -57,7 +57,7 @@ def test_runs_are_labelled_by_the_settings_in_which_they_differ():
     second = first.with_changes(seed=3, causal_mask=False, d_model=64, d_ff=256)
     assert distinguishing_labels([first]) == [""]
     assert distinguishing_labels([first, first]) == ["seed 0", "seed 0"]
-    assert [set(one.split(", ")) for one in distinguishing_labels([first, second, first])] == [
+    assert [set(label.split(", ")) for label in distinguishing_labels([first, second, first])] == [
         {"width 32", "causal mask on", "seed 0"},
         {"width 64", "causal mask off", "seed 3"},
         {"width 32", "causal mask on", "seed 0"},

@@ -121,7 +121,7 @@ def test_a_process_killed_at_random_times_learns_the_same_and_loses_about_a_seco
     for before, after in pairwise([*stood, table["loss"].tolist()]):
         assert after[: len(before)] == before
     recorded = read_run(path).view
-    for found in (recorded.frames.steps, tuple(one.step for one in recorded.snapshots)):
+    for found in (recorded.frames.steps, tuple(snapshot.step for snapshot in recorded.snapshots)):
         assert found == tuple(sorted({*found}))
         assert (found[0], found[-1]) == (0, steps)
     Archive(path, resumed=True).close()
