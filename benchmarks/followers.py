@@ -40,9 +40,9 @@ class Follower(CountingViewer):
     def take(self, message: bytes) -> None:
         """Count a message, and read the speaker's beat from it."""
         super().take(message)
-        told = json.loads(message.partition(b"\n")[0])["told"]
-        if told:
-            self.beats.setdefault(told["at"], time.perf_counter())
+        presentation = json.loads(message.partition(b"\n")[0])["presentation"]
+        if presentation:
+            self.beats.setdefault(presentation["at"], time.perf_counter())
 
 
 def opened(page: Page, address: str) -> Page:

@@ -6,7 +6,7 @@ The app runs in a process of its own, with its usual limits but few runs in memo
 (`--minutes`, by default 60) visitors come and leave: three to thirty at a time (`--visitors`), in each
 quarter of the time the same numbers. Each speaks Streamlit's protocol and receives the stream of its run, as
 a browser does. It trains a small model, and then does two of these: it asks words, looks inside,
-races against a second run, is told the tour, trains on uploaded pairs, downloads files and opens a downloaded
+races against a second run, takes the tour, trains on uploaded pairs, downloads files and opens a downloaded
 run. One in five leaves while its run trains; others return to an earlier run. What a visit does depends only
 on its number and on `--seeds`. At least 500 runs are made in 60 minutes.
 
@@ -169,11 +169,11 @@ async def _race(visitor: Visitor, run: str, draw: random.Random) -> None:
 
 
 async def _story(visitor: Visitor, run: str, draw: random.Random) -> None:
-    """Be told the tour, with the visitor's own run."""
+    """Take the tour, with the visitor's own run."""
     await visitor.does(visitor.go("stories", f"story=tour&run={run}"))
     for beat in range(len(visitor._shown["story"]["beats"])):
-        told = {"at": beat, "shown": [], "recorded": [], "by": "key"}
-        await visitor.tell("player", "chosen", told, stays=True)
+        presentation = {"at": beat, "shown": [], "recorded": [], "by": "key"}
+        await visitor.tell("player", "chosen", presentation, stays=True)
         await asyncio.sleep(draw.uniform(0.1, 0.5))
 
 
@@ -346,7 +346,7 @@ def allowed(n_visitors: int) -> dict[str, float]:
         "reserved": 1000,
         "digests": 1000 + runs,
         "pages of owners": 1000 + runs,
-        "shown and told": 2 * (1000 + runs),
+        "positions": 2 * (1000 + runs),
         "queue": runs,
         "upload bytes": 64e6,
         "question bytes": ANSWERS,

@@ -6,6 +6,7 @@ import streamlit as st
 
 from pages.explanations.explanation import explanation
 from pages.player.following import following
+from pages.presentation.listing import add_as_beat
 from pages.questions.asking import ask_word
 from pages.runs import drafts
 from pages.runs.keyring import keyring
@@ -13,7 +14,6 @@ from pages.runs.run_list import SHOWS_ANOTHER_MODEL, lost_run_notice, run_list
 from pages.shared import selection
 from pages.shared.session import session
 from pages.shared.style import style
-from pages.telling.listing import add_as_beat
 from transformer.recording.view import RunView
 
 style()

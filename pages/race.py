@@ -14,6 +14,7 @@ from pages.controls.buttons import buttons_row, controls
 from pages.controls.commands import store_error
 from pages.controls.words import chosen_word, draw_word_box
 from pages.player import player, stale
+from pages.presentation.listing import add_as_beat
 from pages.runs.keyring import keyring
 from pages.runs.run_list import lost_run_notice
 from pages.runs.share import share
@@ -22,7 +23,6 @@ from pages.shared.session import rerun, session, take_requests
 from pages.shared.style import style
 from pages.stream.broadcaster import buttons_state
 from pages.stream.tickets import ticket
-from pages.telling.listing import add_as_beat
 from transformer.errors import InputError
 from transformer.exports.page import race_page
 from transformer.exports.tables import endings_csv

@@ -11,6 +11,8 @@ import streamlit as st
 from pages.controls.buttons import buttons_row
 from pages.controls.commands import problem, store_error
 from pages.player import COMPONENT, KEY, changed, stale
+from pages.presentation import beats
+from pages.presentation.listing import listing
 from pages.runs.keyring import keyring, token_of
 from pages.runs.share import link
 from pages.shared.plain import plain, show_error
@@ -18,8 +20,6 @@ from pages.shared.session import request, rerun, sent_value, session
 from pages.shared.style import style
 from pages.stream.broadcaster import buttons_state
 from pages.stream.files import plotly
-from pages.telling import telling
-from pages.telling.listing import listing
 from transformer.errors import InputError
 from transformer.recording.view import IDLE
 from transformer.runs.registry import REGISTRY
@@ -29,7 +29,7 @@ style()
 name, asked = st.query_params.get("story"), st.query_params.get("run")
 if "leave" in session.requests:
     session.requests.pop("leave")
-    telling.leave()
+    beats.leave()
     st.switch_page(f"{session.came_from or 'watch'}.py", query_params={})
 if name is None:
     listing()
@@ -37,19 +37,19 @@ if name is None:
     st.stop()
 try:
     first = REGISTRY.made(asked)
-    known = first and REGISTRY.owners.told(first.id)
+    known = first and REGISTRY.owners.presentation(first.id)
     follows = known is not None and known["story"] == name
     if first is not None and not follows and not token_of(first.id):
         first = None  # another visitor's run, with another story or none
-    story, left_out = telling.presentable(telling.named(name), first)
+    story, left_out = beats.presentable(beats.named(name), first)
     if follows:
-        told: dict[str, Any] = known
+        presentation: dict[str, Any] = known
     else:
         if first is None:
-            telling.leave()
-        told = {"story": name, "at": 0, "shown": [], "recorded": [], "by": "", "obeyed": []}
-        told["runs"] = session.cast = telling.cast(story, first)
-    anchor = REGISTRY.made(next(iter(told["runs"].values())))
+            beats.leave()
+        presentation = {"story": name, "at": 0, "shown": [], "recorded": [], "by": "", "obeyed": []}
+        presentation["runs"] = session.cast = beats.cast(story, first)
+    anchor = REGISTRY.made(next(iter(presentation["runs"].values())))
     if anchor is None:
         raise InputError("The runs of this story are no longer on this server. Open it from the list.")
 except InputError as error:
@@ -60,25 +60,25 @@ except InputError as error:
 id_, tells = anchor.id, bool(token_of(anchor.id))
 st.query_params["run"] = id_
 if tells and not follows:
-    REGISTRY.owners.tell(id_, token_of(id_), told)
+    REGISTRY.owners.present(id_, token_of(id_), presentation)
 elif tells:
-    telling.obey(story, {**told})  # after a break, a run may have been lost
+    beats.obey(story, {**presentation})  # after a break, a run may have been lost
 
 
 def move() -> None:
     """Callback: move to the beat that the presenter chose, and run all pending commands up to this beat."""
-    before = REGISTRY.owners.told(id_) or told
-    now = telling.updated_state(story, before, sent_value(KEY, "chosen"))
+    before = REGISTRY.owners.presentation(id_) or presentation
+    now = beats.updated_state(story, before, sent_value(KEY, "chosen"))
     session.problem = None
-    telling.obey(story, now)
-    REGISTRY.owners.tell(id_, token_of(id_), now)
+    beats.obey(story, now)
+    REGISTRY.owners.present(id_, token_of(id_), now)
 
 
 def start() -> None:
     """Callback: train the runs of the current beat."""
-    now = REGISTRY.owners.told(id_) or told
+    now = REGISTRY.owners.presentation(id_) or presentation
     with store_error():
-        telling.train_beat(story.beats[now["at"]], now)
+        beats.train_beat(story.beats[now["at"]], now)
 
 
 with st.sidebar:
@@ -111,7 +111,7 @@ def watched() -> None:
     """Draw the story. The browser responds to a key at once, and then reports the key here."""
     if stale() or "leave" in session.requests:
         rerun()
-    data = telling.as_data(story, REGISTRY.owners.told(id_) or told)
+    data = beats.as_data(story, REGISTRY.owners.presentation(id_) or presentation)
     COMPONENT(
         key=KEY,
         height="content",

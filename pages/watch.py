@@ -12,6 +12,7 @@ from pages.explanations.explanation import look_at_cell, look_inside_link
 from pages.own_data.unknown import warn_of_unknown
 from pages.player import player, stale
 from pages.player.own_model import own_model
+from pages.presentation.listing import add_as_beat, offer_tour
 from pages.runs import drafts
 from pages.runs.export import export
 from pages.runs.keyring import keyring
@@ -25,7 +26,6 @@ from pages.shared import selection
 from pages.shared.session import rerun
 from pages.shared.style import style
 from pages.shared.wording import changed
-from pages.telling.listing import add_as_beat, offer_tour
 from transformer.player.pictures import ghost_of
 from transformer.player.sentences import unlearned
 from transformer.runs.any_run import AnyRun

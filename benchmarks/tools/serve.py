@@ -94,7 +94,7 @@ class Served:
             "reserved": len(REGISTRY._reserved),
             "digests": len(owners._digests),
             "pages of owners": len(owners._pages),
-            "shown and told": len(owners._shown) + len(owners._told),
+            "positions": len(owners._shown) + len(owners._presentations),
             "queue": len(REGISTRY.queue._line),
             "upload bytes": sum(own.nbytes for own, _ in REGISTRY.uploads._held.values()),
             "broadcasters": len(news._broadcasters),

@@ -62,7 +62,7 @@ class Viewer:
         self._others: dict[str, Any] = {}  # key to the newest uploader, download button or component
         self._claimed: dict[str, WidgetState] = {}  # values that override those of the server
         self._fragments: dict[str, str] = {}  # id of a widget to the fragment that draws it
-        self._told: dict[str, Any] = {}  # id of a request to its answer
+        self._answers: dict[str, Any] = {}  # id of a request to its answer
         self._socket: ClientConnection | None = None
         self.session = ""
         """The id of the session."""
@@ -175,8 +175,8 @@ class Viewer:
     async def _answer(self, asked: BackMsg, name: str) -> Any:
         assert self._socket is not None, "watch first"
         await self._socket.send(asked.SerializeToString())
-        await self.until(lambda: name in self._told)
-        return self._told.pop(name)
+        await self.until(lambda: name in self._answers)
+        return self._answers.pop(name)
 
     async def _send(self, pressed: WidgetState | None, fragment: str = "") -> None:
         assert self._socket is not None, "watch first"
@@ -225,10 +225,10 @@ class Viewer:
                 id_ = getattr(getattr(element, element.WhichOneof("type") or ""), "id", "")
                 self._fragments[id_] = message.delta.fragment_id
         elif kind == "file_urls_response":
-            self._told[message.file_urls_response.response_id] = message.file_urls_response
+            self._answers[message.file_urls_response.response_id] = message.file_urls_response
         elif kind == "backend_operation_response":
             answer = message.backend_operation_response
-            self._told[answer.request_id] = answer
+            self._answers[answer.request_id] = answer
         elif kind == "script_finished":
             if message.script_finished == ForwardMsg.FINISHED_SUCCESSFULLY and self._begun:
                 self.full_runs, self._drawn = self.full_runs + 1, self._drawing

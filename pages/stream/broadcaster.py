@@ -134,7 +134,7 @@ class RunBroadcaster:
             if version != before.version:
                 news = json.dumps(self.index.news).encode()
             self.now = Now(
-                view, at, said, before.counted + (said != before.said), version, news, state["told"]
+                view, at, said, before.counted + (said != before.said), version, news, state["presentation"]
             )
 
     def _next(self, steps: tuple[int, ...], now: float, seconds: float) -> int:
@@ -169,7 +169,7 @@ class RunBroadcaster:
             "headline": self.index.headline(view, frame) if frame is not None else said,
             "waits": said,
             "owner": REGISTRY.owners.shown(view.id),
-            "told": REGISTRY.owners.told(view.id),
+            "presentation": REGISTRY.owners.presentation(view.id),
             "turned": view.turned_at
             and [view.turned_at[0], short_head_name(*view.turned_at[1:]), *view.turned_at[1:]],
             "at": at,

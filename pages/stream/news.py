@@ -52,11 +52,11 @@ class Viewer:
         self.live, self.hidden, self.whole = True, False, False
         self.version = -1
         self.on_the_way = 0
-        self.told = self.shown = -1
+        self.state_sent = self.shown = -1
         """The number of the state line and the step that it was last sent."""
         self.beat: object = None
         """The beat of the story when the page was last sent something."""
-        self.told_at = 0.0
+        self.sent_at = 0.0
         self.sent = b""
         """The maps that it was sent last."""
         self.ping: int | None = None
@@ -91,8 +91,8 @@ class Viewer:
         """Whether there is anything new to send."""
         if (self.live and now.at != self.shown) or now.beat != self.beat:
             return True
-        late = clock - self.told_at >= QUIET_SECONDS
-        return now.counted != self.told and (self.live or late)
+        late = clock - self.sent_at >= QUIET_SECONDS
+        return now.counted != self.state_sent and (self.live or late)
 
     def message(self, broadcaster: RunBroadcaster, clock: float) -> bytes:
         """The next message: the newest state, and its maps unless they were sent already."""
@@ -106,7 +106,7 @@ class Viewer:
         message = broadcaster.message(now, self.version, maps)
         if self.version == now.version - 1:
             self.version += 1
-        self.told, self.told_at, self.beat = now.counted, clock, now.beat
+        self.state_sent, self.sent_at, self.beat = now.counted, clock, now.beat
         self.on_the_way += 1
         return message
 

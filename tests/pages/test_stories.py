@@ -8,9 +8,9 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 
+from pages.presentation.beats import hides_of, named, packed
+from pages.presentation.cards import pixels
 from pages.stream.broadcaster import find
-from pages.telling.cards import pixels
-from pages.telling.telling import hides_of, named, packed
 from tests.pages.conftest import TINY
 from tests.pages.visitor import unescaped
 from transformer.errors import InputError
@@ -203,7 +203,7 @@ def test_each_command_runs_once_and_in_order_even_if_the_teller_moves_back_and_f
     for at in (0, 3, 1, 2):
         move(told, at)
     assert run.view.state == "training"
-    assert REGISTRY.owners.told(run.id)["obeyed"] == [0, 1, 2, 3]
+    assert REGISTRY.owners.presentation(run.id)["obeyed"] == [0, 1, 2, 3]
     run.stop().result(10)
 
 
@@ -219,7 +219,7 @@ def test_forged_messages_leave_the_teller_at_a_beat_of_the_story(told):
         {"shown": 1},
     ):
         told.send_choice({"at": 0, "shown": [], "recorded": [], "by": "a page"} | sent)
-        at = told.player["story"]["told"]
+        at = told.player["story"]["presentation"]
         assert at["at"] in range(4), sent
         assert (at["shown"], at["recorded"]) == ([], []), sent
         assert len(at["by"]) <= 20, sent
@@ -248,10 +248,10 @@ def test_a_viewer_follows_the_teller_and_controls_nothing(told, visit):
     move(told, 1)
     viewer = visit({"story": packed(FILE), "run": run.id}, page="stories")
     assert viewer.player["run"] == run.id
-    assert viewer.player["story"]["told"]["at"] == 1
+    assert viewer.player["story"]["presentation"]["at"] == 1
     assert not viewer.player["story"]["tells"]
     move(viewer, 3)
-    assert REGISTRY.owners.told(run.id)["at"] == 1
+    assert REGISTRY.owners.presentation(run.id)["at"] == 1
     assert run.view.state in ("queued", "training")
     run.stop().result(10)
 
@@ -308,13 +308,13 @@ def stop(*runs):
 def test_a_beat_whose_runs_were_forgotten_builds_them_again_and_starts_them(visit, lose_drafts, story):
     teller = visit({"story": story}, page="stories")
     asked = named(story)
-    ids = teller.player["story"]["told"]["runs"]
+    ids = teller.player["story"]["presentation"]["runs"]
     for at, beat in enumerate(asked.beats):
         if beat.command == "start":
             lose_drafts()
         move(teller, at)
-        assert teller.player["story"]["told"]["runs"] == ids
-        assert teller.player["story"]["told"]["at"] == at
+        assert teller.player["story"]["presentation"]["runs"] == ids
+        assert teller.player["story"]["presentation"]["at"] == at
         if beat.command == "start":
             names = [name for name in (beat.run, beat.against) if name]
             runs = [REGISTRY.get(ids[name]) for name in names]
@@ -328,7 +328,7 @@ def test_a_beat_whose_runs_were_forgotten_builds_them_again_and_starts_them(visi
 def test_a_beat_whose_runs_made_room_for_others_builds_them_again_and_starts_them(visit, tiny, monkeypatch):
     monkeypatch.setattr(REGISTRY, "limits", replace(REGISTRY.limits, kept=3))
     teller = visit({"story": packed(WITHOUT_RECORDING)}, page="stories")
-    ids = teller.player["story"]["told"]["runs"]
+    ids = teller.player["story"]["presentation"]["runs"]
     for _ in range(3):
         REGISTRY.draft(tiny())
     assert not {*ids.values()} & {*REGISTRY._drafts}
@@ -340,7 +340,7 @@ def test_a_beat_whose_runs_made_room_for_others_builds_them_again_and_starts_the
 
 def test_a_story_builds_only_the_runs_that_its_beats_have_needed(visit):
     teller = visit({"story": "talk"}, page="stories")
-    ids = teller.player["story"]["told"]["runs"]
+    ids = teller.player["story"]["presentation"]["runs"]
     assert [name for name in ids if REGISTRY.get(ids[name])] == ["reverse"]
     move(teller, 5)
     assert [name for name in ids if REGISTRY.get(ids[name])] == ["reverse", "unmasked"]
@@ -349,7 +349,7 @@ def test_a_story_builds_only_the_runs_that_its_beats_have_needed(visit):
 
 def test_start_of_the_tour_trains_a_model_that_was_forgotten(visit, lose_drafts):
     visitor = visit({"story": "tour"}, page="stories")
-    id_ = visitor.player["story"]["told"]["runs"]["tour"]
+    id_ = visitor.player["story"]["presentation"]["runs"]["tour"]
     move(visitor, 2)
     lose_drafts()
     visitor.press("run_start")
@@ -384,7 +384,7 @@ def test_a_viewer_is_at_the_beat_of_a_teller_whose_runs_were_forgotten(told, vis
     assert not viewer.player["story"]["tells"]
     move(told, 1)
     assert again.view.state in ("queued", "training")
-    assert viewer.news["told"]["at"] == 1
+    assert viewer.news["presentation"]["at"] == 1
     stop(again)
 
 
@@ -400,13 +400,13 @@ def test_a_teller_who_reloads_after_a_break_tells_the_same_story_at_the_same_bea
     move(back, 1)
     again = runs_of(back)["small"]
     assert again.view.state in ("queued", "training")
-    assert REGISTRY.owners.told(run.id)["obeyed"] == [0, 1]
+    assert REGISTRY.owners.presentation(run.id)["obeyed"] == [0, 1]
     stop(again)
 
 
 def test_a_viewer_who_goes_ahead_of_the_teller_is_shown_the_untrained_model_of_that_beat(visit, monkeypatch):
     teller = visit({"story": packed(WITHOUT_RECORDING)}, page="stories")
-    id_ = teller.player["story"]["told"]["runs"]["other"]
+    id_ = teller.player["story"]["presentation"]["runs"]["other"]
     with monkeypatch.context() as patch:
         patch.setattr(run_module, "check_machine", refuse)
         assert find(id_) is None

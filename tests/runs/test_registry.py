@@ -114,14 +114,14 @@ def test_a_reserved_run_is_built_when_it_is_asked_for_and_again_after_it_was_los
     run = registry.made(id_)
     assert (run.id, run.config, run.words, run.visitor) == (id_, tiny(seed=7), ("ox", "cab"), "page")
     assert registry.made(id_) is registry.get(id_) is run
-    registry.owners.tell(id_, token, {"at": 3})
+    registry.owners.present(id_, token, {"at": 3})
     unseen_for(run, 16)
     registry.draft(tiny())
     assert registry.get(id_) is None
     assert run.join()
     assert registry.owners.is_owner(id_, token)
     assert not registry.owners.is_owner(id_, other)
-    assert registry.owners.told(id_) == {"at": 3}
+    assert registry.owners.presentation(id_) == {"at": 3}
     again = registry.made(id_)
     assert again is not run
     assert (again.id, again.config, again.words, again.visitor) == (id_, run.config, run.words, "page")

@@ -116,12 +116,15 @@ def test_the_beat_that_the_owner_shows_reaches_a_page_in_review_at_once(server, 
     offered = [f"headlight.{tickets.ticket(run.id)}"]
     with server.websocket_connect(f"/stream/{run.id}/news", subprotocols=offered) as socket:
         socket.send_text(json.dumps({"live": False}))
-        assert json.loads(socket.receive_bytes().split(b"\n")[0])["told"] is None
+        assert json.loads(socket.receive_bytes().split(b"\n")[0])["presentation"] is None
         for at in (0, 1):
-            owners.tell(run.id, "a guess", {"story": "talk", "at": 7})
-            owners.tell(run.id, "a token", {"story": "talk", "at": at})
+            owners.present(run.id, "a guess", {"story": "talk", "at": 7})
+            owners.present(run.id, "a token", {"story": "talk", "at": at})
             socket.send_text(json.dumps({"drawn": 1}))
-            assert json.loads(socket.receive_bytes().split(b"\n")[0])["told"] == {"story": "talk", "at": at}
-    owners.tell(run.id, "a token", None)
-    assert owners.told(run.id) is None
+            assert json.loads(socket.receive_bytes().split(b"\n")[0])["presentation"] == {
+                "story": "talk",
+                "at": at,
+            }
+    owners.present(run.id, "a token", None)
+    assert owners.presentation(run.id) is None
     owners.forget(run.id)

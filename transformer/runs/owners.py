@@ -29,7 +29,7 @@ class Owners:
         self._digests: dict[str, str | None] = {}  # id to the digest; None if there is no token
         self._pages: dict[str, WeakSet[Visitor]] = {}  # id to the open pages that may command it
         self._shown: dict[str, int | None] = {}  # id to the step that its owner shows
-        self._told: dict[str, dict[str, Any]] = {}  # id to the story that its owner presents with it
+        self._presentations: dict[str, dict[str, Any]] = {}  # id to the story that its owner presents with it
 
     def set_token(self, id_: str, token: str) -> None:
         """Set the token that commands a run; with an empty token the run cannot be commanded."""
@@ -41,7 +41,7 @@ class Owners:
 
     def forget(self, id_: str) -> None:
         """Forget everything about a run that leaves memory."""
-        for known in (self._digests, self._pages, self._shown, self._told):
+        for known in (self._digests, self._pages, self._shown, self._presentations):
             known.pop(id_, None)
 
     def digest(self, id_: str) -> str | None:
@@ -79,15 +79,15 @@ class Owners:
         """The step that a run's owner shows; None if the owner is at LIVE."""
         return self._shown.get(id_)
 
-    def tell(self, id_: str, token: str, told: dict[str, Any] | None) -> None:
+    def present(self, id_: str, token: str, presentation: dict[str, Any] | None) -> None:
         """Set the story, and its beat, that the owner of a run presents with it; None ends it."""
         if not self.is_owner(id_, token):
             return
-        if told is None:
-            self._told.pop(id_, None)
+        if presentation is None:
+            self._presentations.pop(id_, None)
         else:
-            self._told[id_] = told
+            self._presentations[id_] = presentation
 
-    def told(self, id_: str) -> dict[str, Any] | None:
+    def presentation(self, id_: str) -> dict[str, Any] | None:
         """The story that is presented with a run and its current beat; None where there is none."""
-        return self._told.get(id_)
+        return self._presentations.get(id_)

@@ -332,7 +332,7 @@ class Run:
     def _keep_in(self, archive: Archive, *, whole: bool = False) -> None:
         """As `keep_in`; `whole` says that the file holds the current view already."""
         published, questions, weights = self._published, self.questions, self._weights
-        archive.told = lambda problem: published.note(unsaved=problem)
+        archive.on_problem = lambda problem: published.note(unsaved=problem)
         archive.thinned = lambda: published.note(snapshots=weights.snapshots)
         archive.begin(self.view, self.task, weights, lambda: words_of(questions), whole=whole)
         if whole:

@@ -65,7 +65,7 @@ class Archive:
         self.path = path_of(path)
         self.problem = ""
         """Why the file is not up to date, in words; empty where it is."""
-        self.told: Callable[[str], None] = lambda problem: None
+        self.on_problem: Callable[[str], None] = lambda problem: None
         """Called by the archive's thread with the new `problem` when it changes."""
         self.thinned: Callable[[], None] = lambda: None
         """Called by the archive's thread when weights may have been thinned."""
@@ -167,7 +167,7 @@ class Archive:
             refused = handed if problem else None
             if problem != self.problem:
                 self.problem = problem
-                self.told(problem)
+                self.on_problem(problem)
             with self._changed:
                 self._busy = False
         if self._board is not None:

@@ -337,11 +337,11 @@ class Watch:
         self._published = Publisher(view)
         here = weakref.ref(self)  # the archive's thread must not keep the model alive
 
-        def told(problem: str) -> None:
+        def warn(problem: str) -> None:
             if problem and (watch := here()) is not None:
                 watch._say(InputError(problem))
 
-        self._archive.told = told
+        self._archive.on_problem = warn
 
     def _continued(self, first: Named) -> Archive | None:
         """The file of the run that continues; None, with a warning, if it is not of this model."""

@@ -34,13 +34,13 @@ const heads = new Map(); // story's run, page and run to the head that the visit
 const guesses = new Map(); // run and beat to the guessed column; kept when Streamlit mounts the page again
 
 export class Story {
-  // data: from pages/telling, with `tells` (whether this page leads) and `notes` (whether it shows notes);
+  // data: from pages/presentation/, with `tells` (whether this page leads) and `notes` (whether it shows notes);
   // hooks: {base, plotly, fileName, tell, changed, leave, asks}
   constructor(root, data, anchor, hooks) {
     Object.assign(this, { root, data, anchor, hooks, template: root.innerHTML, me: Math.random().toString(36).slice(2, 12) });
     Object.assign(this, { did: new Set(), follows: true, listens: new AbortController(), nows: [] });
     this.refusals = new Refusals(() => this.hooks.asks(), () => this.sources[0].status());
-    this.take(data.told);
+    this.take(data.presentation);
     this.panel = element("div", { className: "st-key-story" });
     this.said = element("p", { className: "said" });
     this.hint = element("p", { className: "hint", role: "status" });
@@ -61,8 +61,8 @@ export class Story {
     document.addEventListener("fullscreenchange", () => !document.fullscreenElement && this.filled && this.leave(), options);
     this.ticks = setInterval(() => this.tick(), 250);
     root.dataset.story = data.notes ? "notes" : data.kind;
-    this.heard = where(data.told);
-    this.show(this.at, !data.tells || Boolean(data.told.by));
+    this.heard = where(data.presentation);
+    this.show(this.at, !data.tells || Boolean(data.presentation.by));
     const first = data.kind === "talk" ? root : this.panel.querySelector(".st-key-story_next button");
     first.focus({ preventScroll: true });
   }
@@ -182,7 +182,7 @@ export class Story {
     if (!quiet && !this.data.tells) this.follows = false;
     this.keepHead();
     this.at = Math.max(0, Math.min(this.data.beats.length - 1, at));
-    this.told = undefined;
+    this.answer = undefined;
     this.open();
     const { player } = this;
     if (player) {
@@ -251,11 +251,12 @@ export class Story {
 
   // Take the speaker's position from the news, unless this page is the speaker's.
   hear(now) {
-    const { told } = now;
-    if (!told || told.by === this.me || where(told) === this.heard) return;
-    if (JSON.stringify([told.shown, told.runs]) !== JSON.stringify([this.data.told.shown, this.data.told.runs])) this.hooks.changed(now);
-    this.heard = where(told);
-    this.spoke = told;
+    const { presentation } = now;
+    if (!presentation || presentation.by === this.me || where(presentation) === this.heard) return;
+    const parts = ({ shown, runs }) => JSON.stringify([shown, runs]);
+    if (parts(presentation) !== parts(this.data.presentation)) this.hooks.changed(now);
+    this.heard = where(presentation);
+    this.spoke = presentation;
     if (this.follows) this.rejoin();
   }
 
@@ -345,7 +346,7 @@ export class Story {
     const { player } = this, maps = player.shown;
     if (maps) {
       const { rows, columns } = maps.look.kinds[player.at.kind], weight = maps.weights(...player.head())[row]?.[column];
-      this.told = `Row ${plain(rows[row])}, column ${plain(columns[column])}: ${percent(weight ?? 0)}.`;
+      this.answer = `Row ${plain(rows[row])}, column ${plain(columns[column])}: ${percent(weight ?? 0)}.`;
     }
     this.does("cell");
     return this.write();
@@ -401,7 +402,7 @@ export class Story {
   // The result of a guess, once the weights have arrived.
   judged() {
     const { beat, player, columns } = this;
-    if (!beat.hides || this.asks || !this.data.told.shown.includes(this.at) || !columns.length) return "";
+    if (!beat.hides || this.asks || !this.data.presentation.shown.includes(this.at) || !columns.length) return "";
     const cells = player.shown.weights(...player.head())[beat.row - 1] ?? [];
     const [, best] = strongestCell([cells]);
     const truth = `${percent(cells[best] ?? 0)} of the weight of row ${beat.row} is on ${escaped(columns[best])}`;
@@ -443,7 +444,7 @@ export class Story {
     const waits = there ? "" : talks && lacks ? "Waiting for the run; Space plays the recording." : "Waiting for the run.";
     const begins = talks && !data.notes && !this.filled ? "Space fills the screen and goes on; Escape ends." : "";
     const guess = !asks ? "" : data.tells ? `Your guess? Choose a column${talks ? "; Space shows the answer" : ""}.` : this.guess === undefined ? "Your guess? Choose a column." : "The speaker shows the answer.";
-    const hint = [this.player?.texts.trouble, `${this.at + 1} / ${data.beats.length}`, stands && "recorded", this.follows ? "" : "You go your own way.", data.problem, guess || waits || (done ? this.told ?? begins : DOES[beat.until])];
+    const hint = [this.player?.texts.trouble, `${this.at + 1} / ${data.beats.length}`, stands && "recorded", this.follows ? "" : "You go your own way.", data.problem, guess || waits || (done ? this.answer ?? begins : DOES[beat.until])];
     if (this.said.said !== said) this.said.innerHTML = this.said.said = said;
     set(this.hint, hint.filter(Boolean).join(" · "));
     this.root.dataset.beat = this.at;
@@ -468,7 +469,7 @@ export class Story {
   // Cover the row to be guessed until its weights arrive (with a new ticket), and offer its columns.
   hide(asks) {
     const { player, beat, columns } = this;
-    const covered = beat.hides === "row" && !this.data.told.shown.includes(this.at);
+    const covered = beat.hides === "row" && !this.data.presentation.shown.includes(this.at);
     const key = JSON.stringify([asks, covered, columns]);
     if (key === this.offered) return;
     this.offered = key;
@@ -541,19 +542,19 @@ function set(host, text) {
   if (host.textContent !== text) host.textContent = text;
 }
 
-const told = new WeakMap(); // root element -> {story, hooks, key}
+const mounted = new WeakMap(); // root element -> {story, hooks, key}
 
 // The component of a page that tells a story.
 export function mountedStory({ data, parentElement, setStateValue, setTriggerValue }, base) {
   const root = parentElement.querySelector(".headlight-player");
-  const known = told.get(root);
+  const known = mounted.get(root);
   const key = JSON.stringify([data.run, data.story.notes, data.story.beats]);
   if (known && known.key !== key) {
     known.story.end();
-    told.delete(root);
+    mounted.delete(root);
     root.innerHTML = known.story.template;
   }
-  const hooks = told.get(root)?.hooks ?? { base, plotly: `${base}/files/${data.plotly}`, fileName: data.fileName, since: performance.now() };
+  const hooks = mounted.get(root)?.hooks ?? { base, plotly: `${base}/files/${data.plotly}`, fileName: data.fileName, since: performance.now() };
   const trigger = (...what) => leaving(hooks.since) || setTriggerValue(...what);
   Object.assign(hooks, {
     tell: (at) => leaving(hooks.since) || setStateValue("chosen", at),
@@ -561,11 +562,11 @@ export function mountedStory({ data, parentElement, setStateValue, setTriggerVal
     changed: ({ viewers }) => spread(viewers, () => trigger("changed", true)),
     asks: () => trigger("refused", true),
   });
-  if (told.has(root)) {
-    told.get(root).story.renew(data.story);
+  if (mounted.has(root)) {
+    mounted.get(root).story.renew(data.story);
     return;
   }
   const story = new Story(root, data.story, data.run, hooks);
-  told.set(root, { story, hooks, key });
-  whenGone(root, () => told.get(root)?.story.end());
+  mounted.set(root, { story, hooks, key });
+  whenGone(root, () => mounted.get(root)?.story.end());
 }

@@ -94,7 +94,7 @@ def cast(story: Story, first: AnyRun | None) -> dict[str, str]:
 
 
 def leave() -> None:
-    """Discard the untrained models of the last story; if it is told again, they are built again."""
+    """Discard the untrained models of the last story; if it is presentation again, they are built again."""
     for id_ in session.cast.values():
         run = REGISTRY.get(id_)
         if run is not None and run.view.state == IDLE and ownership.owns(run):
@@ -102,38 +102,38 @@ def leave() -> None:
     session.cast = {}
 
 
-def obey(story: Story, told: dict[str, Any]) -> None:
+def obey(story: Story, presentation: dict[str, Any]) -> None:
     """Run the pending commands up to the current beat, and again those of its runs that were lost; an error
     is stored in the session."""
-    beats = story.beats[: told["at"] + 1]
+    beats = story.beats[: presentation["at"] + 1]
     lost: set[str] = set()
     with store_error():
-        lost = _lost(beats, told)
+        lost = _lost(beats, presentation)
     for place, beat in enumerate(beats):
-        if place not in told["obeyed"] or lost.intersection(beat.roles):
-            told["obeyed"] = sorted({*told["obeyed"], place})
+        if place not in presentation["obeyed"] or lost.intersection(beat.roles):
+            presentation["obeyed"] = sorted({*presentation["obeyed"], place})
             with store_error():
-                _run_command(beat, told)
+                _run_command(beat, presentation)
 
 
-def _lost(beats: Sequence[Beat], told: Mapping[str, Any]) -> set[str]:
+def _lost(beats: Sequence[Beat], presentation: Mapping[str, Any]) -> set[str]:
     """The runs of the last of these beats that a beat has started, but that are untrained: they were built
     again, or their start was refused. Raises InputError."""
-    obeyed = (beat for place, beat in enumerate(beats) if place in told["obeyed"])
+    obeyed = (beat for place, beat in enumerate(beats) if place in presentation["obeyed"])
     started = {name for beat in obeyed if beat.command == "start" for name in beat.roles}
-    runs = {name: _own(told, name) for name in beats[-1].roles if name in started}
+    runs = {name: _own(presentation, name) for name in beats[-1].roles if name in started}
     return {name for name, run in runs.items() if run is not None and run.view.state == IDLE}
 
 
-def _run_command(beat: Beat, told: Mapping[str, Any]) -> None:
+def _run_command(beat: Beat, presentation: Mapping[str, Any]) -> None:
     """Run the command of a beat. Raises InputError."""
-    run = None if beat.command is None else _own(told, beat.run)
+    run = None if beat.command is None else _own(presentation, beat.run)
     if run is None:
         return
     state = run.view.state
     match beat.command:
         case "start":
-            train_beat(beat, told)
+            train_beat(beat, presentation)
         case "pause" | "resume" if state not in (IDLE, *ENDED):
             if beat.command == "resume":
                 run.set_pace(beat.pace)
@@ -147,16 +147,16 @@ def _run_command(beat: Beat, told: Mapping[str, Any]) -> None:
             await_effect(run.intervene(NO_INTERVENTIONS), INTERVENTION_SECONDS)
 
 
-def _own(told: Mapping[str, Any], name: str) -> Run | None:
+def _own(presentation: Mapping[str, Any], name: str) -> Run | None:
     """The run of this name, built if it does not exist; None if this visitor may not command it. Raises
     InputError."""
-    run = REGISTRY.made(told["runs"].get(name))
+    run = REGISTRY.made(presentation["runs"].get(name))
     return ownership.command(run) if run is not None and ownership.owns(run) else None
 
 
-def train_beat(beat: Beat, told: Mapping[str, Any]) -> None:
+def train_beat(beat: Beat, presentation: Mapping[str, Any]) -> None:
     """Train the untrained models of a beat at its pace. Raises InputError."""
-    for run in filter(None, [_own(told, name) for name in beat.roles]):
+    for run in filter(None, [_own(presentation, name) for name in beat.roles]):
         if run.view.state == IDLE:
             run.set_pace(beat.pace)
             REGISTRY.start(run)
@@ -193,9 +193,9 @@ def _recording(story: Story, name: str) -> AnyRun:
     return found
 
 
-def as_data(story: Story, told: Mapping[str, Any]) -> dict[str, Any]:
+def as_data(story: Story, presentation: Mapping[str, Any]) -> dict[str, Any]:
     """The data with which the browser presents a story."""
-    shown, runs = frozenset(told["shown"]), told["runs"]
+    shown, runs = frozenset(presentation["shown"]), presentation["runs"]
     known, races = {}, {}
     for name, role in story.runs.items():
         hides = hides_of(story, name, shown)
@@ -206,7 +206,7 @@ def as_data(story: Story, told: Mapping[str, Any]) -> dict[str, Any]:
             sides = [story.runs[name].config for name in beat.roles]
             races["|".join(beat.roles)] = data_of(sides) | {"clock": "steps"}
     beats = [asdict(beat) | {"pinned": beat.pinned, "roles": beat.roles} for beat in story.beats]
-    said = {"kind": story.kind, "beats": beats, "before": BEFORE, "told": dict(told)}
+    said = {"kind": story.kind, "beats": beats, "before": BEFORE, "presentation": dict(presentation)}
     return said | {"runs": known, "races": races}
 
 
@@ -214,16 +214,16 @@ def _readable(id_: str | None, hides: HiddenParts) -> dict[str, str | None]:
     return {"run": id_, "ticket": id_ and ticket(id_, hides), "hidden": name_of(hides)}
 
 
-def updated_state(story: Story, told: Mapping[str, Any], sent: object) -> dict[str, Any]:
+def updated_state(story: Story, presentation: Mapping[str, Any], sent: object) -> dict[str, Any]:
     """The state of the presentation, updated by the browser; invalid values are dropped or clamped."""
     match sent:
         case {"at": int(at), "shown": list(shown), "recorded": list(recorded), "by": str(by)}:
             places = range(len(story.beats))
             return {
-                **told,
+                **presentation,
                 "at": min(max(at, 0), len(places) - 1),
                 "shown": sorted({one for one in shown if type(one) is int and one in places}),
                 "recorded": sorted({one for one in recorded if isinstance(one, str) and one in story.runs}),
                 "by": by[:20],
             }
-    return {**told}
+    return {**presentation}

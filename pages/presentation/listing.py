@@ -8,13 +8,13 @@ from typing import Any
 
 import streamlit as st
 
+from pages.presentation.beats import packed
+from pages.presentation.cards import card
 from pages.runs.share import link
 from pages.shared import selection
 from pages.shared.ownership import owns
 from pages.shared.plain import plain, show_error
 from pages.shared.session import session
-from pages.telling.cards import card
-from pages.telling.telling import packed
 from transformer.errors import InputError
 from transformer.player.sentences import narration
 from transformer.recording.view import ENDED, IDLE, RunView
