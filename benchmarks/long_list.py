@@ -67,7 +67,7 @@ def copies(small: Path, folder: Path, n: int, live: int) -> Iterator[dict[str, A
     """Fill a folder with n copies of a run, and write a step of the live ones every second.
 
     Yields:
-        The visitor's own runs, as the browser stores them: half of all.
+        The visitor's own runs, as the browser stores them: every second one.
     """
     folder.mkdir()
     own: dict[str, Any] = {}

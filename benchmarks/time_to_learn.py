@@ -76,15 +76,17 @@ class Contender:
     def learn(self, words: Sequence[str], limit: float) -> None:
         """Train until 99 % of the words are exact, the planned steps end or the limit is reached."""
         n, seconds, wall, share, done = 0, 0.0, 0.0, 0.0, False
+        over = object()
         while not done:
             began, began_on_the_wall = time.thread_time(), time.perf_counter()
-            report = next(self.steps, None)
+            report = next(self.steps, over)
             spent, passed = time.thread_time() - began, time.perf_counter() - began_on_the_wall
-            planned = report is not None and report.evaluation is not None
-            if planned:  # the last planned step includes an evaluation: use the mean of the steps before
-                spent, passed = seconds / n, wall / n
-            n, seconds, wall = n + 1, seconds + spent, wall + passed
-            done = planned or seconds >= limit
+            if report is not over:
+                if isinstance(report, Report) and report.evaluation is not None:
+                    # The last planned step includes an evaluation: use the mean of the steps before.
+                    spent, passed = seconds / n, wall / n
+                n, seconds, wall = n + 1, seconds + spent, wall + passed
+            done = report is over or seconds >= limit
             if done or n % EVERY == 0:
                 share = self.exact(words[:N_LIVE])
                 if share >= MARK:
@@ -103,7 +105,7 @@ class Contender:
 
 
 def bare(config: RunConfig) -> Contender:
-    """Return a contender that trains in the app's own loop, without recording; padding is computed."""
+    """Return a contender that trains in the app's own loop, without recording; it computes padding too."""
     state = TrainState.begin(config.with_changes(evaluate_every=NEVER, goal=None, device="cpu"))
     state.model.packs = False
     return contender_of(state, train(state))
@@ -164,7 +166,7 @@ CONTENDERS: dict[str, Callable[[int], Contender]] = {"default": default, "etienn
 
 
 def measure(name: str, seed: int, words: Sequence[str], limit: float) -> tuple[Contender, dict[str, Any]]:
-    """Measure one contender with one seed."""
+    """Train one contender with one seed; return it and its row."""
     contender = CONTENDERS[name](seed)
     contender.learn(words, limit)
     steps, seconds, wall, _ = contender.curve[-1]

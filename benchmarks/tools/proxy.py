@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from benchmarks.tools.server import free_port
 
 PIECE = 16_384
-"""Most bytes that are passed on at once."""
+"""Maximum number of bytes that are read at a time."""
 UPGRADE = re.compile(rb"^upgrade: *websocket\r$", re.IGNORECASE | re.MULTILINE)
 REFUSAL = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 

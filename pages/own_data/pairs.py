@@ -96,7 +96,7 @@ def upload_pairs() -> tuple[Upload | None, str]:
 
 
 def _read_from(key: str) -> None:
-    """Read the pairs from a widget; if they cannot be read, keep the previous ones."""
+    """Read new pairs, or the last ones with another heading; if that fails, keep the previous ones."""
     st.session_state["pairs_refused"] = ""
     try:
         if key == HEADING:

@@ -120,7 +120,7 @@ def _counted(upload: Upload | None, own: OwnPairs | None) -> str:
 
 
 def _to_training() -> None:
-    """Callback: ask for a run of the task with settings that fit it."""
+    """Callback: request a run of the task, and the page Watch."""
     if st.session_state.get("task") == "pairs" and st.session_state.get("topology") == "encoder-only":
         # An encoder writes as many tokens as it reads.
         st.session_state.update(recipe=OWN, topology="encoder-decoder")

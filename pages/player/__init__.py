@@ -140,7 +140,7 @@ def has_head(view: RunView, kind: object, site: object, head: object) -> bool:
 
 
 def _take_choice(run: AnyRun, sent: dict[str, Any]) -> None:
-    """Store the word, kind, head, outline and clock that the browser sent, if this run has them."""
+    """Store the outline that the browser sent, and the word, kind, head and clock if they are valid."""
     view = run.view
     word, kind = sent.get("word"), sent.get("kind")
     if word in run.words:

@@ -22,7 +22,7 @@ from transformer.storage.file import SUFFIX
 from transformer.storage.tokens import new_token
 
 MAX_LISTED = 5
-"""Most runs of each kind in the sidebar; the dialog lists all."""
+"""Maximum length of each list in the sidebar; the dialog lists all."""
 SHOWS_ANOTHER_MODEL = "This page shows another model. To train your own, press Start on Watch."
 """Notice on pages that have no Start button."""
 

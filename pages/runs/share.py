@@ -68,8 +68,8 @@ def _settings(config: RunConfig) -> dict[str, str]:
 
 
 def _owner_link(run: AnyRun) -> None:
-    """Draw the owner's link only after a press of its button, and only until the next interaction, since the
-    screen may be on a projector."""
+    """Draw the owner's link only after a press of its button, and only until the page is next drawn, since
+    the screen may be on a projector."""
     if not st.button("Show the owner's link", key="owner_show", icon=":material/key:"):
         return
     st.markdown("For **your own** devices: anyone with this link can stop and change the run.")

@@ -1,4 +1,4 @@
-"""The widgets of the settings: each starts from the choices above it, and errors are shown below it."""
+"""The widgets of the settings: they start from preset, recipe, topology and task, and show errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings in the sidebar: read from widgets into a checked configuration, errors shown beside them."""
+"""The settings in the sidebar: read from widgets into a checked configuration; errors are shown there."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def settings() -> RunConfig | None:
     """Draw the settings and read them.
 
     Returns:
-        The configuration, or None where a setting cannot be used: a message then stands beside it.
+        The configuration, or None if a setting cannot be used; a message then says why.
     """
     fill_defaults()
     form = Form(values_of(default_settings()))

@@ -57,7 +57,7 @@ def named_in_link(name: str) -> str | None:
 
 
 def _note_beside() -> None:
-    """Note the earlier runs that the owner's link shows too, named by their unguessable ids."""
+    """Note the earlier runs that the link names, too, by their unguessable ids."""
     named = st.query_params.get(BESIDE)
     if named is None or named == session.beside:
         return
@@ -157,7 +157,7 @@ def head(frame: Frame, sites: Sequence[str]) -> tuple[str, int]:
 
 
 def on_screen() -> OnScreen:
-    """Update and return the session's `OnScreen`, always the same object: downloads use its newest state."""
+    """Update and return the one `OnScreen` of the session, which downloads keep and read when pressed."""
     now = session.on_screen
     now.step, now.kind, now.pinned, now.word = step(), session.kind, session.pinned, session.word
     return now

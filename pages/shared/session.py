@@ -213,7 +213,7 @@ class Session:
     goes_to = Entry[str | None]()
     """The page that the player asked for; it opens with the next run of the script."""
     arranged = Entry[dict[str, str]](dict)
-    """Parts of the model that its picture arranges differently than training did."""
+    """Settings of the model that were changed in its picture, by name: see `CHANGEABLE_SETTINGS`."""
     on_screen = Entry[OnScreen](OnScreen)
     """Word, kind, head and step as last drawn."""
     last_choice = Entry(0)

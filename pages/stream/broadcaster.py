@@ -68,7 +68,7 @@ def tick(n_viewers: int, n_runs: int = 1) -> float:
 def find(run_id: str) -> AnyRun | None:
     """A run, a draft, one that a story reserved, or a shipped recording; may read from disk."""
     run = None
-    with suppress(InputError):  # the page of the story says why
+    with suppress(InputError):  # the page of the story shows the error
         run = REGISTRY.made(run_id)
     if run is None:
         demo_run()  # loaded first: another process may have given out its id

@@ -84,7 +84,7 @@ class Viewer:
 
     @property
     def listens(self) -> bool:
-        """Whether anything may be sent now."""
+        """Whether news may be sent now."""
         return not self.hidden and self.on_the_way < ON_THE_WAY + self.ahead
 
     def wants(self, now: Now, clock: float) -> bool:
@@ -201,7 +201,7 @@ async def news(socket: WebSocket) -> None:
         if found is None:
             await socket.close(REFUSED)
             return
-        await _attend(socket, *_held(*found))  # it may have been forgotten while the socket opened
+        await _attend(socket, *_held(*found))  # the broadcaster may have been forgotten meanwhile
     finally:
         _sockets.discard(socket)
 

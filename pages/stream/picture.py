@@ -80,7 +80,8 @@ def change(run: AnyRun, view: RunView, step: int, asked: Mapping[str, str]) -> b
     weights and probabilities after that step.
 
     Raises:
-        InputError: the weights of `step` or of the next step are not kept, or the word cannot be asked.
+        InputError: there is no model yet, the weights of `step` or of the next step are not kept, the numbers
+            are not finite, or the word cannot be asked.
     """
     word = asked.get("word", "")
     before, after = _snapshot(view, step), _snapshot(view, step + 1)

@@ -50,10 +50,10 @@ def test_long_sums_show_their_largest_terms_and_the_sum_of_the_others():
 
 def test_numbers_get_more_digits_until_their_formula_holds():
     # Printed with three decimals it would be 1.352 + 0.120, which is 1.472.
-    text = latex.told("x", lambda digits: [digits(1.3524) + digits(0.1203)], 1.4727)
+    text = latex.equation("x", lambda digits: [digits(1.3524) + digits(0.1203)], 1.4727)
     assert text == r"x = 1.3524 + 0.1203 \approx 1.473"
     # -0.005 times 5.657 would be -0.028.
-    text = latex.told("x", lambda digits: [digits(-0.0046) * digits(32**0.5)], -0.0046 * 32**0.5)
+    text = latex.equation("x", lambda digits: [digits(-0.0046) * digits(32**0.5)], -0.0046 * 32**0.5)
     assert assert_holds(text) == 1
     assert text.endswith(r"\approx -0.026")
 

@@ -7,12 +7,12 @@ import pytest
 
 from transformer.insight.scores import (
     THRESHOLD,
-    badge,
     clearest_head,
     gold_cells,
     head_scores,
     pattern_scores,
     role_cells,
+    role_of,
     token_cells,
 )
 
@@ -193,7 +193,7 @@ def test_a_head_with_only_one_role_scores_one_for_it(kind):
                 weights[b, 1, i, j] = 1.0
         scores = {name: float(of_heads[1]) for name, of_heads in head_scores(weights, kind, LENGTHS).items()}
         assert scores[role] == pytest.approx(1.0)
-        assert badge(scores) == role
+        assert role_of(scores) == role
         assert [name for name in ROLES_OF[kind] if scores[name] >= THRESHOLD] == [role]
 
 
@@ -228,11 +228,11 @@ def test_the_words_may_change_between_two_calls():
 
 
 def test_a_badge_is_the_highest_role_that_reaches_the_threshold():
-    assert badge({"mirror": 0.2, "diagonal": 0.5, "first": 0.4}) == "diagonal"
-    assert badge({"diagonal": 0.6, "previous": 0.3, "eos": 0.7}) == "eos"
-    assert badge({"mirror": 0.49, "first": 0.499}) is None
-    assert badge({"diagonal": 0.5, "mirror": 0.5}) == "mirror"  # of equal scores, the first in `ROLES`
-    assert badge({"mirror": 0.1, "entropy": 0.9, "focus": 0.9}) is None  # entropy and focus are not roles
+    assert role_of({"mirror": 0.2, "diagonal": 0.5, "first": 0.4}) == "diagonal"
+    assert role_of({"diagonal": 0.6, "previous": 0.3, "eos": 0.7}) == "eos"
+    assert role_of({"mirror": 0.49, "first": 0.499}) is None
+    assert role_of({"diagonal": 0.5, "mirror": 0.5}) == "mirror"  # of equal scores, the first in `ROLES`
+    assert role_of({"mirror": 0.1, "entropy": 0.9, "focus": 0.9}) is None  # entropy and focus are not roles
 
 
 def test_the_clearest_head_is_the_head_with_the_highest_score():

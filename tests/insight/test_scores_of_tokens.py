@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from transformer.insight.scores import badge, head_scores, role_cells
+from transformer.insight.scores import head_scores, role_cells, role_of
 
 # Two questions of 4 and 3 tokens with answers of 3 and 5; a row has links to zero, one or two columns.
 N_READ, N_WRITTEN = [4, 3], [3, 5]
@@ -53,8 +53,8 @@ def test_a_head_that_attends_only_to_linked_columns_scores_one_and_has_the_gold_
             row[2, 0] = 1.0
     scores = head_scores(weights, kind, N_READ, answers=N_WRITTEN, links=LINKS)
     assert scores["gold"] == pytest.approx([1.0, 1.0, 0.0])
-    assert badge({name: float(values[0]) for name, values in scores.items()}) == "gold"
-    assert badge({name: float(values[2]) for name, values in scores.items()}) == "first"
+    assert role_of({name: float(values[0]) for name, values in scores.items()}) == "gold"
+    assert role_of({name: float(values[2]) for name, values in scores.items()}) == "first"
 
 
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "cross", "sequence"])

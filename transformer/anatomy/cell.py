@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from transformer.anatomy import latex
 from transformer.anatomy.boxes import Box, Table
-from transformer.anatomy.latex import Digits, Shown, at, number, told
+from transformer.anatomy.latex import Digits, Shown, at, equation, number
 from transformer.insight.scores import Array
 from transformer.shared.axes import OPEN
 
@@ -85,7 +85,7 @@ class Cell:
     ) -> Explained:
         """An explanation of the cell: `forms` compute its value; without them, the value is only stated."""
         value = self.value if value is None else value
-        numbers = f"{name} = {number(value)}" if forms is None else told(name, forms, value)
+        numbers = f"{name} = {number(value)}" if forms is None else equation(name, forms, value)
         return Explained(sentence=sentence, formula=formula, numbers=numbers, result=value)
 
     def linear(self, name: str, module: str, output: int, vector: Array) -> tuple[str, partial[list[Shown]]]:

@@ -127,8 +127,8 @@ Forms = Callable[[Digits], Sequence[Shown]]
 """Writes the calculation of a number, in one or more forms, with the given digits."""
 
 
-def told(cell: str, forms: Forms, value: float) -> str:
-    """A cell, the forms of its calculation, and its value: each form is correct to the last printed digit."""
+def equation(cell: str, forms: Forms, value: float) -> str:
+    """An equation: cell = forms of its calculation ≈ value, with so many digits that all agree if possible."""
     for less in range(_LESS):
         result = number(value, -less)
         for more in range(_MORE):

@@ -75,7 +75,7 @@ WRONG = "#d1495b"
 MARKER = "#838b96"
 """The dotted line at the step that is looked at."""
 ATTENTION_LINE = "#3d8fd1"
-"""A line from a token to what it looks at, as opaque as its weight."""
+"""Lines of attention, gold links, and kept branches of a beam search."""
 HIGHLIGHT = "#ee7d1e"
 """The lines of the highlighted token, which differ from the others in width as well."""
 NAMED = ("#e0701a", "#0f9bd1", "#c65fa8", "#6f8f1f")

@@ -25,7 +25,7 @@ def line_view(weights: Array, axes: MapAxes, *, title: str, step: int, lit_row: 
     the map.
 
     Args:
-        weights: (rows, columns) in [0, 1]; NaN where the mask blocks, which draws no line.
+        weights: (rows, columns) in [0, 1]; NaN where a mask or an intervention blocks: no line.
         lit_row: the row of the current token; its label is bold, its lines are wider and in another colour.
     """
     axes.check(weights)

@@ -61,7 +61,7 @@ def large_map(
     """The map of one head, large enough to be read from the back of a room.
 
     Args:
-        weights: (rows, columns) in [0, 1]; NaN where the mask blocks.
+        weights: (rows, columns) in [0, 1]; NaN where a mask or an intervention blocks.
         wrong: maps each row that would write a wrong token at this step to that token.
         lit_row: the current row, which gets a frame.
         off: whether the head is switched off.
@@ -163,7 +163,7 @@ def map_strip(
     """All heads as tiles of one picture: a column of tiles per layer and a row per head.
 
     Args:
-        weights: for each layer, (H, rows, columns) in [0, 1]; NaN where the mask blocks.
+        weights: for each layer, (H, rows, columns) in [0, 1]; NaN where a mask or an intervention blocks.
         lit: for each layer, whether each head has reached the mirror threshold.
         chosen: (layer, head) that is shown large.
         off: (layer, head) of each head that is switched off.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from transformer.insight.names import TARGET_SCORES, head_name, without_prefix
-from transformer.insight.scores import FOCUS, ROLES, THRESHOLD, Array, badge
+from transformer.insight.scores import FOCUS, ROLES, THRESHOLD, Array, role_of
 
 TURNED, ACCURACY, DROP, INTERVENTION = "turned", "accuracy", "drop", "intervention"
 
@@ -131,7 +131,7 @@ class Moments:
         for site, of in scores.items():
             for head in range(len(of["entropy"])):
                 known = {name: float(values[head]) for name, values in of.items()}
-                role = badge(known)
+                role = role_of(known)
                 if role is None and known[FOCUS] < THRESHOLD:
                     self._below.add((site, head))
                 elif (site, head) in self._below and (site, head) not in turned:

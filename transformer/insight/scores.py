@@ -25,7 +25,7 @@ ROLES: dict[str, str] = {
     "sep": "looks at [SEP]",
     "first_token": "looks at the first token",
 }
-"""The badge of a head for each score that is a role, in display order."""
+"""The name of each role. Of equal scores, the role that comes first names the head."""
 FOCUS = "focus"
 """The score of tasks without a known alignment: the highest weight of a row."""
 THRESHOLD = 0.5
@@ -104,7 +104,7 @@ def token_cells(tokens: Sequence[str | int | None]) -> dict[str, dict[int, list[
         tokens: of all positions; None for special tokens, which count for nothing.
 
     Returns:
-        Score to row to columns. prefix: the token after the last earlier occurrence, of rows behind it (the
+        Columns by score and row. prefix: the token after the last earlier occurrence, of rows behind it (the
         prefix matching of induction heads: Olsson et al., 2022); same: all earlier occurrences.
     """
     prefix: dict[int, list[int]] = {}
@@ -127,7 +127,7 @@ class _Places:
     """The cells of the maps of a batch of words from which scores are computed."""
 
     counts: dict[str, int]
-    """Number of cells of each role; for gold, prefix and same, the number of rows that have such cells."""
+    """Number of rows that have cells of each role."""
     roles: Array
     """(B, Q * K, roles) of 0 and 1: which cells count for each role."""
     rows: tuple[Array, Array]
@@ -149,16 +149,14 @@ def _places(
 ) -> _Places:
     """The cells of the maps of these words from which scores are computed."""
     words = [role_cells(kind, n, answers[b] if answers else None) for b, n in enumerate(lengths)]
-    counts = {role: sum(len(cells[role]) for cells in words) for role in words[0]}
     if links is not None:
         for n, cells, gold in zip(lengths, words, links, strict=True):
             cells["gold"] = gold_cells(kind, n, gold)
-        counts["gold"] = sum(bool(columns) for gold in links for columns in gold)
     if tokens is not None:
         for cells, of in zip(words, map(token_cells, tokens), strict=True):
             for role, rows in of.items():
                 cells[role] = [(row, column) for row, columns in rows.items() for column in columns]
-                counts[role] = counts.get(role, 0) + len(rows)
+    counts = {role: sum(len({row for row, _ in cells[role]}) for cells in words) for role in words[0]}
     roles = np.zeros((len(lengths), n_rows, n_columns, len(counts)), dtype=np.float32)
     letters = np.zeros((len(lengths), n_rows, n_columns), dtype=np.float32)
     for b, cells in enumerate(words):
@@ -304,7 +302,7 @@ def _entropy(weights: Array, letters: Array) -> Array:
     return mean
 
 
-def badge(scores: Mapping[str, float]) -> str | None:
+def role_of(scores: Mapping[str, float]) -> str | None:
     """The role of a head: the one with the highest score, if that score reaches `THRESHOLD`.
 
     Args:

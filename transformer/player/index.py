@@ -319,7 +319,7 @@ def _worth(frame: Frame) -> dict[str, Any] | None:
 
 
 def roles_of(frame: Frame) -> dict[str, list[str]]:
-    """The badge of every head of every site."""
+    """The role of every head of every site."""
     return {site: [frame.role(site, head) for head in range(frame.n_heads(site))] for site in frame.axes}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from transformer.insight.names import shortened
-from transformer.insight.scores import FOCUS, ROLES, THRESHOLD, Links, badge, clearest_head
+from transformer.insight.scores import FOCUS, ROLES, THRESHOLD, Links, clearest_head, role_of
 from transformer.shared.axes import Axes, is_own, reading_sites
 from transformer.shared.evaluation import Evaluation
 from transformer.shared.interventions import NO_INTERVENTIONS, PAD, Interventions
@@ -227,7 +227,7 @@ class Frame:
 
     @property
     def head_scores(self) -> Mapping[str, Mapping[str, Array]]:
-        """The head scores of `measurement`: site to the name of a score to (H,)."""
+        """The head scores of `measurement`: (H,) by site and name of the score."""
         return self.measurement.head_scores
 
     @property
@@ -284,11 +284,11 @@ class Frame:
         return self.clearest if self.clearest[0] in sites else (sites[-1], 0)
 
     def role(self, site: str, head: int) -> str:
-        """The badge of a head, with its score at `measurement`; "no clear pattern" below the threshold."""
+        """The role of a head, with its score at `measurement`; "no clear pattern" below the threshold."""
         if (site, head) in self.interventions.ablated:
             return "switched off"
         scores = {name: float(values[head]) for name, values in self.head_scores[site].items()}
-        name = badge(scores)
+        name = role_of(scores)
         if name is None and self.target_score == FOCUS and scores.get(FOCUS, 0) >= THRESHOLD:
             return f"looks at one token {scores[FOCUS]:.0%}"
         return f"{ROLES[name]} {scores[name]:.0%}" if name else "no clear pattern"

@@ -32,7 +32,7 @@ class Axes:
     padding: bool
     """Whether the padding mask blocks [PAD]."""
     group: str = ""
-    """In a model of the user's own: the attentions that are shown together, named after their modules."""
+    """In a model of the user's own: the name of the attentions that are shown together."""
 
     @property
     def kind(self) -> str:

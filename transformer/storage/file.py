@@ -306,7 +306,7 @@ class Store:
             self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def close(self) -> None:
-        """Release the file, and put all of it into one file, unless it is being read just now."""
+        """Release the file, and merge its -wal file into it unless another process reads it."""
         with self.lock:
             with suppress(sqlite3.Error, OSError, Taken):
                 with self.transaction() as database:

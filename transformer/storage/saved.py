@@ -45,7 +45,7 @@ MOST_SNAPSHOTS = 32_768
 
 @dataclass(frozen=True, kw_only=True)
 class Saved:
-    """Everything that a run's file holds, except what only the next training step needs."""
+    """What a run's file holds; the state of its training only if that was asked for."""
 
     path: Path
     view: RunView

@@ -63,7 +63,7 @@ class Beat(Settings):
     box: Annotated[str, Text(40)] = ""
     """Box of the picture of the model that is open, such as decoder.1.cross."""
     command: Annotated[str | None, OneOf(COMMANDS)] = None
-    """Command to the run when the beat begins; `switch off` applies to the beat's head."""
+    """Command as the beat begins: `start` to all its runs, `switch off` to its head, others to its run."""
     until: Annotated[
         str,
         Text(
@@ -127,7 +127,7 @@ class Story(Settings):
     about: Annotated[str, Text(200)] = ""
     """One sentence for the list of stories."""
     audience: Annotated[str, Text(60)] = ""
-    """Whom it is for, after "For"."""
+    """The audience; cards write "For" before it."""
     minutes: Annotated[int | None, Whole(1, 240)] = None
     needs: Annotated[str, Text(120)] = ""
     """What it takes to tell or follow it, after "Needs"."""

@@ -665,7 +665,7 @@ def _key(call: Call) -> tuple[str, Layout]:
 
 
 def _examples(split: Split) -> list[int]:
-    """The sizes of the axes of examples in a split."""
+    """The sizes above 1 of the axes of examples in a split."""
     return [n for kind, n in split if kind == EXAMPLES and n > 1]
 
 

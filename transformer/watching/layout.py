@@ -124,7 +124,7 @@ def tensors_of(inputs: Any) -> Iterator[Tensor]:
 
 
 def plain_layout(shape: Sequence[int], inputs: Sizes) -> Layout:
-    """The layout of a fused attention: PyTorch calls its axes (N, H, Q, K)."""
+    """The layout of a fused attention, whose weights are (N, H, Q, K)."""
     first, *others = _splits(shape[:2], shape[2], inputs, None)
     return _with_virtual(Layout((*shape, 1), (4, 0, 1, 2, 3), first, others=tuple(others)))
 

@@ -32,7 +32,7 @@ _PRODUCTS = {
     _ATEN.addmm: (1, 2),
     _ATEN.mv: (1, 0),
 }
-"""Products of matrices, with the places of their factors among the arguments."""
+"""The places of the left and the right factor among the arguments of a product; in mv the vector is left."""
 _MOVES = {
     getattr(_ATEN, name)
     for name in (

@@ -34,7 +34,7 @@ class HeadWorth:
         self._whole, self.share = share, PORTION * share
         """The share of the time for this."""
         self.seconds = 0.0
-        """Seconds that it has taken so far."""
+        """Seconds spent on measuring so far."""
         self.newest = -1
         """The newest step that was measured; -1 before there is one."""
         self._cost: float | None = None  # seconds of one step

@@ -87,7 +87,7 @@ class Lexicon:
     forms: dict[tuple[str, str], tuple[str, ...]]
     """(English word, sound of the next word) to masculine and feminine, then both in the plural."""
     contractions: dict[str, str]
-    """The contraction of each determiner with the word for "of"."""
+    """The contractions of determiners of the other language with its word for "of"."""
     patterns: dict[str, str]
     """Name of each sentence pattern to what to look for in the attention."""
     tracked_words: tuple[str, ...]

@@ -62,8 +62,8 @@ def read_pairs(files: Sequence[tuple[str, bytes]], *, heading: bool | None = Non
         heading: whether the first row is a heading; None: if it looks like one.
 
     Raises:
-        InputError: too many files, or files that are too large, not text or not mostly pairs, or
-            that have too few usable pairs.
+        InputError: not one or two files; or they are empty, too large, no text, not mostly pairs, damaged
+            (a quotation mark is not closed) or of different lengths, or have too few usable pairs.
     """
     if not 1 <= len(files) <= 2:
         raise refused(f"{len(files)} files are given; upload one with both languages, or two with one each.")

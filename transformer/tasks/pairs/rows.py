@@ -15,7 +15,7 @@ MAX_ROW = 1_000
 _ENCLOSED = re.compile(r'(?<![^\t\n])"((?>[^"\t]|"")*)"(?![^\t\n])')
 """A cell of TSV that is enclosed in quotation marks, with those inside it doubled."""
 _SPACES = {separator: re.compile(rf'(?<!")" +(?={separator}|$)') for separator in ",;\t"}
-"""The spaces after an enclosed cell, which `csv` does not skip."""
+"""By separator: the closing mark of a cell with the spaces behind it, which `csv` does not skip."""
 
 
 class Row(NamedTuple):

@@ -403,7 +403,8 @@ export class Model {
     } else paintTable(canvas, pass, box, table, head);
   }
 
-  // Mark the tokens at the left whose rows are connected with the marked cell. lit: by box, from `together`.
+  // Mark the tokens of each lane whose rows are connected with the marked cell, and the row of the output.
+  // lit: rows and columns by box, from `together`.
   rows(lit) {
     for (const list of this.lanes.querySelectorAll(".tokens")) {
       const { side } = list.dataset;

@@ -36,7 +36,7 @@ const within = (value, low, high) => Math.max(low, Math.min(value, high));
 
 export class MapView {
   // clicked: called with (table, row, column) of a cell that was clicked; keyed: called with the event of a key;
-  // titled: called when the title is pressed, and `opens` says what that does; pointed: called with (table, row, column) under the pointer, or null
+  // titled: called when the title is pressed, and `opens` says what that does; pointed: called with [table, row, column] under the pointer, or null
   constructor(host, { clicked, keyed, titled, opens: title = "Open this head in the picture of the model", pointed } = {}) {
     Object.assign(this, { host, clicked, pointed });
     const opens = { type: "button", title, onclick: titled };

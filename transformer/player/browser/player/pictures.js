@@ -36,9 +36,10 @@ export function largeHead(index, kind, pinned, step) {
   return index.kinds[kind].sites.includes(site) && head < index.heads[site].length ? pinned : upTo(index.segments, step).large[kind];
 }
 
-// shown: data to draw, {index, maps, segment, step, kind, site, head}; hidden: a row that was not sent yet; patched, query:
-// the picture over which a query's row is drawn, and this query;
-// before: the cell of the last callout; run: the name of a run in a race; when: the moment, where it is not the step.
+// shown: data to draw, {index, maps, segment, step, kind, site, head}, and where there are any: hidden, a row still to be
+// guessed; patched, query: the picture over which the row of a query is drawn, and this query.
+// how: {before, run, when}: the cell of the last callout; the name of a run in a race; the moment, if it is not the step
+// beside the headline.
 export function largePicture(shown, how) {
   const table = shown.patched ? patchTable({ ...shown, outline: shown.index.colors.outline }) : null;
   return table ? overPicture(shown, table, how) : mapPicture(shown, how);
@@ -81,7 +82,7 @@ function mapPicture({ index, maps, segment, step, kind, site, head, hidden }, { 
   };
 }
 
-// What ✗ beside a row means; without such a row its place stays empty, so that the picture keeps its size.
+// What ✗ beside a row means; invisible if no row has one, so that the picture keeps its size.
 function meaningOfMarks(wrong) {
   return `<span${Object.keys(wrong).length ? "" : ' style="visibility: hidden"'}> ✗: what it would write instead.</span>`;
 }

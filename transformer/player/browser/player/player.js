@@ -16,7 +16,8 @@ const LONGEST_REST = 300; // ms at most between two drawings of a run that train
 const RESTED = 250; // ms without a change after which the selection is sent
 
 export class Player {
-  // first: {word, kind, pinned, step, outline, follow}; tell: called with these once they have stopped changing
+  // first: {word, kind, pinned, step, outline, follow}; tell: called with these, the step shown
+  // (`at`) and `picked` once they have stopped changing
   constructor(root, source, { plotly, first, tell = () => {}, fileName = "headlight", ...options }) {
     Object.assign(this, { root, source, tell, fileName, now: null, newest: null, playing: false });
     this.at = { word: null, kind: null, pinned: null, step: null, outline: false, follow: false, ...first };

@@ -82,12 +82,14 @@ function drawStripes(context, [x, y, wide, high]) {
 
 const edges = (n, size) => Int32Array.from({ length: n + 1 }, (_, i) => Math.round(i * size));
 
-// Paint tables side by side. tables: {row, column, high, wide, value, code, off, frames, corner, image}: the place and the
-// size in cells; value(row, column): 0 to 1, undefined for no cell; code(row, column): why a cell is blocked, 0 if it is
-// not; off: whether it has no effect; frames: [row, column, high, wide, color, width] in cells and pixels; corner: the
-// colours of a mark in its upper right corner and of its edge; image: a canvas that is drawn instead of colours, as bright
-// as its cells' values. cell: the pixels across and down of a cell; gap: the pixels between two cells; content: what the
-// cells depend on: while it is the same, only what lies over them is drawn anew.
+// Paint tables side by side. Each table has
+// row, column, high, wide: its place and size, in cells;
+// value(row, column): 0 to 1, undefined for no cell; code(row, column): why a cell is blocked, 0 if it is not;
+// off: whether it has stripes, as a head without effect; frames: [row, column, high, wide, color, width], in cells and pixels;
+// corner: the colours of a mark in the upper right corner and of the edge of the mark;
+// image: a canvas to draw instead of colours, darkened where values are low.
+// cell: the pixels across and down of a cell; gap: the pixels between two cells; scale: the stops of the colours;
+// blocked: the colours of each code; content: while its entries are the same, only what lies over the cells is redrawn.
 export function paint(canvas, tables, cell, { scale, blocked = {}, gap = 0, content }) {
   const [wide, high] = [Math.max(...tables.map((one) => one.column + one.wide)), Math.max(...tables.map((one) => one.row + one.high))];
   const [xs, ys] = [edges(wide, cell[0]), edges(high, cell[1])];

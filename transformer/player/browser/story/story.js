@@ -169,7 +169,7 @@ export class Story {
     return { word: asked ?? null, kind: kind ?? null, pinned, step: this.stepOf(), follow: false, outline: false };
   }
 
-  // The step of the beat; null for LIVE, and until the run has reached it.
+  // The step of the beat; null for LIVE and for the end, and until the run has reached it.
   stepOf() {
     const { step, hides } = this.beat, [now] = this.nows;
     if (!now || now.newest === null || step === "live" || step === "end") return null;
