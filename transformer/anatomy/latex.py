@@ -128,7 +128,7 @@ Forms = Callable[[Digits], Sequence[Shown]]
 
 
 def equation(cell: str, forms: Forms, value: float) -> str:
-    """An equation: cell = forms of its calculation ≈ value, with so many digits that all agree if possible."""
+    """An equation: cell = forms of its calculation ≈ value, with digits for all to agree if possible."""
     for less in range(_LESS):
         result = number(value, -less)
         for more in range(_MORE):
