@@ -8,9 +8,8 @@ from typing import Any
 
 from pages.settings.races import RACES
 from pages.shared.wording import differences, differing_settings, distinguishing_labels
-from transformer.config import RunConfig
+from transformer.config import TASK_INFO, RunConfig
 from transformer.figures.race import race_curves, race_look
-from transformer.insight.names import examples_of
 from transformer.insight.seeds import Ending, in_common
 from transformer.runs.any_run import AnyRun
 from transformer.tasks import task_of
@@ -56,7 +55,7 @@ def data_of(configs: Sequence[RunConfig], endings: Sequence[Ending] = ()) -> dic
         endings: what each run has shown, for the sentence about more than two runs.
     """
     first, *others = configs
-    examples = examples_of(first.train.task)
+    examples = TASK_INFO[first.train.task].plural
     if len(configs) > 2:
         alike = all(other.with_changes(seed=first.seed) == first for other in others)
         how = "that differ in their seeds alone" if alike else "beside each other"

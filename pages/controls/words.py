@@ -10,7 +10,7 @@ from pages.controls.commands import await_effect
 from pages.shared import ownership
 from pages.shared.plain import plain, show_error
 from pages.shared.session import MASKS, request, session, take_requests
-from transformer.config import LETTER_TASKS
+from transformer.config import LETTER_TASKS, TASK_INFO
 from transformer.errors import InputError
 from transformer.runs.any_run import AnyRun
 
@@ -21,7 +21,7 @@ def draw_word_box(run: AnyRun) -> None:
     with st.sidebar, st.container(key="own_words", gap="xsmall"):
         if not ownership.owns(run):
             return
-        noun = "word" if run.config.train.task in LETTER_TASKS else "sentence"
+        noun = TASK_INFO[run.config.train.task].singular
         st.text_input(
             f"Your own {noun}",
             key="own_word",
@@ -133,12 +133,8 @@ def input_help(run: AnyRun) -> str:
         again = " Its last letter has to occur before." if train.task == "repeat" else ""
         longest = train.max_letters
         return f"Letters a to z, up to {2 * longest}; training words have at most {longest}.{again}"
-    example = run.questions[0].text
-    known = {
-        "dates": "An English date",
-        "pairs": "Any text in the language of your sources",
-    }.get(train.task, "Words of this grammar, in any order")
-    return f"{known}, such as: {plain(example)}. At most {run.task.max_question_tokens} tokens."
+    text, example = TASK_INFO[train.task].input_help, plain(run.questions[0].text)
+    return f"{text}, such as: {example}. At most {run.task.max_question_tokens} tokens."
 
 
 def _typed() -> None:

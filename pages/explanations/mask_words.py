@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 
 from pages.controls.words import askable
-from transformer.insight.names import examples_of
+from transformer.config import TASK_INFO
 from transformer.recording.frame import Frame
 from transformer.recording.view import RunView
 from transformer.runs.any_run import AnyRun
@@ -23,9 +23,8 @@ def two_losses(frame: Frame | None, task: str) -> str:
         for name, loss in losses.items()
     )
     at = "" if frame is None else f", measured at {frame.evaluation.step:,}"
-    return (
-        f"<div class='hl-losses'><small>Loss of test {examples_of(task)}{at}:</small>{''.join(shown)}</div>"
-    )
+    title = f"Loss of test {TASK_INFO[task].plural}{at}:"
+    return f"<div class='hl-losses'><small>{title}</small>{''.join(shown)}</div>"
 
 
 def with_masks(view: RunView) -> str:

@@ -9,13 +9,11 @@ import streamlit as st
 
 from pages.player.figure import live_figure
 from pages.shared.plain import plain
-from transformer.config import LETTER_TASKS, TASK_INFO, RunConfig, TrainConfig
+from transformer.config import TASK_INFO, RunConfig, TrainConfig
 from transformer.figures.alignment import Aligned, alignment
 from transformer.figures.lengths import length_histogram
 from transformer.tasks import PATTERNS, Task
 from transformer.tasks.corpus import Corpus, Pair, token_links
-from transformer.tasks.dates import FORMS
-from transformer.tasks.grammars.chinese import NEW_YORK_IS_A_CITY
 from transformer.tasks.writing import CHARACTERS
 
 TRAINED, HELD_OUT = "data_trained", "data_held_out"
@@ -28,10 +26,6 @@ MAX_ALIGNED = 60
 """Tokens on each side of an alignment; more would be too small to read."""
 MAX_LISTED = 120
 """Characters of each side in a list."""
-_COMBINATIONS = (
-    "One **combination** of words in ten, such as an adjective with a noun or a verb with its object, is "
-    "held out: no training sentence contains it, but each of its words is trained on elsewhere."
-)
 
 
 def sample(corpus: Corpus) -> list[Pair]:
@@ -66,7 +60,7 @@ def draw_examples(config: RunConfig | None, corpus: Corpus | None, task: Task | 
         )
     with right:
         picture = st.container()
-        st.markdown(f"{supply(corpus, settings)} {held_out(settings)}")
+        st.markdown(f"{supply(corpus, settings)} {TASK_INFO[settings.task].held_out}")
         if settings.task in PATTERNS:
             _patterns(settings.task, settings.patterns, sample(corpus))
         _lengths(corpus)
@@ -230,26 +224,3 @@ def supply(corpus: Corpus, settings: TrainConfig) -> str:
     else:
         trained = "**Endless** training examples: every batch is generated anew"
     return f"{trained}; **{n_held_out:,}** different test examples, the same in every run."
-
-
-def held_out(settings: TrainConfig) -> str:
-    """A sentence on which examples are held out, and by which rule."""
-    task = settings.task
-    if task in LETTER_TASKS:
-        return (
-            "One **word** in ten is held out, chosen by a hash of its letters. There are too few words "
-            "of one or two letters to hold any out."
-        )
-    if task == "dates":
-        return (
-            "One **day of a month** in ten, such as 12 march, is held out in all years and all "
-            f"{len(FORMS)} formats; training has every day, month, year and format in other combinations."
-        )
-    if task == "zh-en":
-        return f"{_COMBINATIONS} {NEW_YORK_IS_A_CITY} is always held out."
-    if task in PATTERNS:
-        return f"{_COMBINATIONS} The first tracked words of a run are always held out."
-    return (
-        "One **source** in ten is held out with all its translations, chosen by a hash. Words that occur "
-        "only in test pairs are never trained on."
-    )

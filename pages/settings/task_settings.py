@@ -65,9 +65,9 @@ def tokenizer_settings(form: Form) -> None:
         "tokenizer_kind",
         "Tokens",
         TOKENIZERS,
-        "**auto**: words for sentences, characters otherwise; for your own pairs, chosen by measurement "
-        "(see Your data). **bpe**: learned from the task's examples. **file**: your tokenizer.json, "
-        "uploaded on Your data.",
+        "**auto**: words for sentences, characters for words and dates; for your own pairs, chosen by "
+        "measurement (see Your data). **bpe**: learned from the task's examples. **file**: your "
+        "tokenizer.json, uploaded on Your data.",
     )
     form.place()
     if form.values["tokenizer"] == "file":

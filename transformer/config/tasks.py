@@ -21,6 +21,12 @@ class TaskInfo:
     """A few words on what its run shows."""
     look_for: str
     """A sentence on what to look for, shown with the untrained model."""
+    held_out: str
+    """Which examples are held out, and by which rule."""
+    input_help: str = ""
+    """What can be typed; empty for tasks on letters, where it depends on the number of letters."""
+    plural: str = "sentences"
+    """What its examples are called."""
     kind: str = ""
     """"letters": random strings of letters; "grammar": sentences that a grammar makes."""
     reaches: int | None = None
@@ -28,7 +34,32 @@ class TaskInfo:
     settings: dict[str, Any] = field(default_factory=dict)
     """Settings that differ from those of word reversal, with which it is learned live on two CPU cores."""
 
+    @property
+    def singular(self) -> str:
+        """What an example is called."""
+        return self.plural.removesuffix("s")
 
+    @property
+    def units(self) -> str:
+        """What the parts of an answer are called."""
+        return "letters" if self.kind == "letters" else "tokens"
+
+
+_LETTERS: dict[str, Any] = {
+    "held_out": "One **word** in ten is held out, chosen by a hash of its letters. There are too few words "
+    "of one or two letters to hold any out.",
+    "plural": "words",
+    "kind": "letters",
+}
+_COMBINATION = (
+    "One **combination** of words in ten, such as an adjective with a noun or a verb with its object, is "
+    "held out: no training sentence contains it, but each of its words is trained on elsewhere."
+)
+_GRAMMAR: dict[str, Any] = {
+    "held_out": f"{_COMBINATION} The first tracked words of a run are always held out.",
+    "input_help": "Words of this grammar, in any order",
+    "kind": "grammar",
+}
 _SENTENCES: dict[str, Any] = {"d_model": 64, "d_ff": 256, "learning_rate": 3e-3, "steps": 400}
 
 TASK_INFO = {
@@ -38,7 +69,7 @@ TASK_INFO = {
         shows="a head learns to read backwards",
         look_for="Soon cross-attention heads of the last layer read backwards: to write a word backwards is "
         "to read it backwards.",
-        kind="letters",
+        **_LETTERS,
         reaches=225,
     ),
     "copy": TaskInfo(
@@ -46,7 +77,7 @@ TASK_INFO = {
         examples="random letters, written as they are",
         shows="each letter is read in its place",
         look_for="A head soon becomes diagonal: each letter is read in its own place.",
-        kind="letters",
+        **_LETTERS,
         reaches=175,
     ),
     "sort": TaskInfo(
@@ -54,7 +85,7 @@ TASK_INFO = {
         examples="random letters, in alphabetical order",
         shows="each word has its own pattern",
         look_for="Attention depends on the letters, not on their places, so every word has its own pattern.",
-        kind="letters",
+        **_LETTERS,
         reaches=475,
         settings={"steps": 500},
     ),
@@ -63,7 +94,7 @@ TASK_INFO = {
         examples="random letters, each shifted in the alphabet",
         shows="a diagonal; letters change on the way",
         look_for="A diagonal: each letter is read in its own place, and the feed-forward layers change it.",
-        kind="letters",
+        **_LETTERS,
         reaches=175,
     ),
     "repeat": TaskInfo(
@@ -72,7 +103,7 @@ TASK_INFO = {
         shows="two heads together: induction",
         look_for="In layer 1 a head looks one token back; then a head of layer 2 finds what came after the "
         "letter that was read last: an induction head.",
-        kind="letters",
+        **_LETTERS,
         # With the sinusoid, or smaller embeddings, induction forms hundreds of steps later, or not at all.
         settings={
             "max_letters": 16,
@@ -92,6 +123,10 @@ TASK_INFO = {
         shows="the year moves from the end to the front",
         look_for="The year moves from the end to the front, the month is looked up from its letters, "
         "and the weekday gets no weight, because it decides nothing.",
+        held_out="One **day of a month** in ten, such as 12 march, is held out in all years and all formats; "
+        "training has every day, month, year and format in other combinations.",
+        input_help="An English date",
+        plural="dates",
         reaches=475,
         # Small embeddings let positions dominate: 12 and 21 differ only in position.
         settings={"steps": 550, "embedding_std": 0.01},
@@ -102,7 +137,7 @@ TASK_INFO = {
         shows="adjectives and nouns change places",
         look_for="Adjectives and nouns change places, so the diagonal is crossed. “it” moves before "
         "the verb, and its row also attends to the noun that decides between le and la.",
-        kind="grammar",
+        **_GRAMMAR,
         reaches=375,
         settings=_SENTENCES,
     ),
@@ -112,7 +147,7 @@ TASK_INFO = {
         shows="colours change places with nouns",
         look_for="Most words keep their order. Colours change places with their nouns, and articles "
         "attend to the next word, which decides between il, lo and l'.",
-        kind="grammar",
+        **_GRAMMAR,
         settings=_SENTENCES | {"steps": 500},
     ),
     "zh-en": TaskInfo(
@@ -121,7 +156,7 @@ TASK_INFO = {
         shows="first in Chinese, last in English",
         look_for="Relative clauses and places move from the front to the end, and measure words get "
         "no weight. 纽约是一座城市 is never trained on.",
-        kind="grammar",
+        **_GRAMMAR | {"held_out": f"{_COMBINATION} 纽约是一座城市 is always held out."},
         reaches=275,
         settings=_SENTENCES,
     ),
@@ -130,6 +165,9 @@ TASK_INFO = {
         examples="your own pairs of sentences",
         shows="upload them on Your data",
         look_for="No gold alignment is known: see which tokens each row attends to.",
+        held_out="One **source** in ten is held out with all its translations, chosen by a hash. Words that "
+        "occur only in test pairs are never trained on.",
+        input_help="Any text in the language of your sources",
         # A few thousand pairs are seen again and again: the last three settings reduce overfitting.
         settings=_SENTENCES | {"steps": 800, "dropout": 0.1, "label_smoothing": 0.1, "weight_decay": 0.3},
     ),

@@ -37,7 +37,7 @@ class TrainConfig(Settings):
     """Size of a finite training set, repeated in a new order each epoch; None: an endless supply."""
     tokenizer: Annotated[str, OneOf(TOKENIZERS)] = "auto"
     """How text becomes tokens: characters, words, bpe, file (a tokenizer.json), or auto: words for
-    sentences, characters otherwise, and for the user's own pairs whichever measurements favour."""
+    sentences, characters for words and dates, and for the user's own pairs whichever measurements favour."""
     tokenizer_file: str | None = None
     """Digest of that tokenizer.json, which the server holds as long as a run or a page needs it."""
     vocabulary: Annotated[int | None, Whole(10, 50_000)] = None

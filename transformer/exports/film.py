@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from PIL import Image
 
+from transformer.config import TASK_INFO
 from transformer.errors import InputError
 from transformer.exports.fonts import film_problem
 from transformer.exports.frames import Map, check_head, film_frames, map_of, over_picture, share_of, widest
@@ -31,7 +32,7 @@ from transformer.exports.still import (
     type_of,
 )
 from transformer.figures import colors
-from transformer.insight.names import examples_of, head_name
+from transformer.insight.names import head_name
 from transformer.recording.frame import Frame, fed_with
 from transformer.recording.view import RunView
 
@@ -168,7 +169,7 @@ def _right(view: RunView, frame: Frame) -> str:
     known = frame.evaluation
     if view.own is not None:
         return ""
-    said = f"{examples_of(view.config.train.task)} right: {known.right:,} of {known.total:,}"
+    said = f"{TASK_INFO[view.config.train.task].plural} right: {known.right:,} of {known.total:,}"
     return said if known.step == frame.step else f"{said} at step {known.step:,}"
 
 

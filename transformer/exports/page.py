@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from transformer.config import TASK_INFO
 from transformer.errors import InputError
 from transformer.exports.frames import check_head, share_of
 from transformer.figures.colors import LOOK
-from transformer.insight.names import examples_of
 from transformer.player.chunks import encoded, name_of
 from transformer.player.index import Index
 from transformer.recording.chunk import Chunk, together
@@ -68,7 +68,7 @@ def html_page(view: RunView, *, word: str, site: str, head: int) -> str:
         "fileName": f"headlight-{view.stem}",
     }
     task = view.config.train.task
-    title = view.own.name if view.own else f"{examples_of(task)}, {task}, {view.seeded}"
+    title = view.own.name if view.own else f"{TASK_INFO[task].plural}, {task}, {view.seeded}"
     packs = _chunks(shown) | {f"pass-{step}": made for step, made in passed.items()}
     packs |= {f"parts-{step}": made for step, made in parts.items()}
     return _page(data, packs, title, f"{_facts(view)} · {share_of(view, shown.frames)}", view.reason)

@@ -6,18 +6,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-_SENTENCES = ("en-fr", "en-it", "zh-en", "pairs")
-
-
-def examples_of(task: str) -> str:
-    """The name of the examples of a task, in the plural."""
-    return "sentences" if task in _SENTENCES else "dates" if task == "dates" else "words"
-
-
-def parts_of(task: str) -> str:
-    """The name of the parts of an answer, in the plural."""
-    return "letters" if examples_of(task) == "words" else "tokens"
-
 
 def shortened(text: str, most: int = 24) -> str:
     """Shorten a text to at most `most` characters, with an ellipsis."""

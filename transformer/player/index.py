@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from transformer.config import RunConfig
+from transformer.config import TASK_INFO, RunConfig
 from transformer.figures import colors
 from transformer.figures.picture import Picture
-from transformer.insight.names import TARGET_SCORES, examples_of, short_head_name, without_prefix
+from transformer.insight.names import TARGET_SCORES, short_head_name, without_prefix
 from transformer.insight.scores import THRESHOLD
 from transformer.player.chunks import look_name, look_of, name_of
 from transformer.player.outputs import by_length, output_row, samples
@@ -154,7 +154,7 @@ class Index:
             "run": view.id,
             "own": view.own is not None,
             "seed": self._config.seed,
-            "examples": examples_of(task),
+            "examples": TASK_INFO[task].plural,
             "means": {
                 word.text: f"all words of {word.n_read} letters" for word in frame.words if word.n_words
             },

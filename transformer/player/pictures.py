@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from transformer.config import TASK_INFO
 from transformer.figures.curves import Series, curves, ghost, highest_loss, number_curves
 from transformer.figures.picture import Array, Picture
 from transformer.figures.score_curves import score_curves
-from transformer.insight.names import examples_of, parts_of, short_head_name, without_prefix
+from transformer.insight.names import short_head_name, without_prefix
 from transformer.insight.scores import ROLES
 from transformer.recording.metrics import Metrics
 from transformer.recording.view import ENDED, RunView
@@ -55,7 +56,7 @@ def run_curves(view: RunView, marker: int | None = None) -> Picture:
         highest_loss=highest_loss(view.config.model.tgt_vocab_size, view.metrics.column("free_loss")),
         run_id=view.id,
         marker=marker,
-        called=(parts_of(view.config.train.task), examples_of(view.config.train.task)),
+        called=(TASK_INFO[view.config.train.task].units, TASK_INFO[view.config.train.task].plural),
     )
 
 

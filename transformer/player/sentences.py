@@ -7,8 +7,9 @@ import math
 import re
 from typing import Any
 
+from transformer.config import TASK_INFO
 from transformer.insight.moments import Moment
-from transformer.insight.names import TARGET_SCORES, examples_of, head_name, without_prefix
+from transformer.insight.names import TARGET_SCORES, head_name, without_prefix
 from transformer.insight.narrator import narrate, narrate_any
 from transformer.insight.scores import THRESHOLD
 from transformer.recording.frame import LEAST_CHANGE, Frame, RecordedWord
@@ -194,7 +195,7 @@ def looking_back(frame: Frame) -> str:
 
 def words_right(frame: Frame, task: str) -> str:
     """The number of right answers, in type large enough to be read from the back of a room."""
-    things, known = examples_of(task), frame.evaluation
+    things, known = TASK_INFO[task].plural, frame.evaluation
     sampled = " (a sample)" if known.live is None and known.total == N_LIVE else ""
     return (
         f"<div class='hl-right' title='{things} that training never uses, asked at step {known.step:,}'>"

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 
+from transformer.config import TASK_INFO
 from transformer.errors import InputError
 from transformer.insight.moments import Moments
-from transformer.insight.names import examples_of
 from transformer.insight.scores import THRESHOLD
 from transformer.recording.chunk import Chunk
 from transformer.recording.frame import Array, Measurement
@@ -90,7 +90,7 @@ class RunRecorder:
         found = self.moments.losses(*view.metrics.columns("step", "loss"))
         slow = view.pace is not None and view.pace <= EVERY_STEP_UP_TO
         if report.evaluation is not None:
-            things = examples_of(view.config.train.task)
+            things = TASK_INFO[view.config.train.task].plural
             found += self.moments.accuracy(self._state.first_step_at, things)
         measured = report.evaluation is not None or ended or alone or (slow and self._every_step)
         if measured or found or (self._every_step and step % self.scheduler.every == 0):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from transformer.config import TASK_INFO
 from transformer.errors import InputError
-from transformer.insight.names import examples_of
 from transformer.recording.view import FINISHED, STOPPED, Publisher, RunView
 from transformer.recording.weights import Weights
 from transformer.runs.machine import processors
@@ -224,7 +224,7 @@ class TrainingSession:
         return f"{how}: {self._right(*(view.right or (0, 0)))} after {view.seconds:.1f} s."
 
     def _right(self, right: int, total: int) -> str:
-        return f"{right:,} of {total:,} test {examples_of(self._view.config.train.task)} right"
+        return f"{right:,} of {total:,} test {TASK_INFO[self._view.config.train.task].plural} right"
 
 
 def unpack(saved: Saved) -> tuple[TrainState, RecordingState]:

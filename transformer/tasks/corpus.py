@@ -58,9 +58,10 @@ class Corpus:
     size: int | None = None
     """Number of training examples; None where the supply is endless."""
     longest: int | None = None
-    """Units of the longest example; None where they are not known without drawing."""
+    """Units of the longest example, if the tokens are known too, as of tasks on letters; None: lengths and
+    vocabulary come from a sample."""
     shortest = 0
-    """Units of the shortest training example; 0 where no question counts as too short."""
+    """Tokens of the shortest training question; 0 where no question counts as too short."""
     mean_lengths = range(0)
     """Lengths of held-out questions over which maps can be averaged: their answers have one length, too."""
 
