@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from xdist.scheduler import LoadScopeScheduling
 
 from transformer.config import ModelConfig, RunConfig, TrainConfig
 from transformer.model.transformer import PAD_ID, Transformer
@@ -47,18 +46,6 @@ TINY_RUN = RunConfig(
 # Unless a test sets it otherwise, no run is saved and pages open with an untrained model; servers that tests
 # start inherit this.
 os.environ["HEADLIGHT_RUNS"] = os.environ["HEADLIGHT_RECORDING"] = ""
-
-
-class OneBrowser(LoadScopeScheduling):
-    """Runs each test file, with its fixtures, in one process, and all browser tests in the same process."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        file = nodeid.split("::", 1)[0]
-        return "browser" if file.startswith("tests/browser/") else file
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneBrowser:
-    return OneBrowser(config, log)
 
 
 LIVE, HELD_OUT = 40, 100
