@@ -11,8 +11,8 @@ run. One in five leaves while its run trains; others return to an earlier run. W
 on its number and on `--seeds`. At least 500 runs are made in 60 minutes.
 
 Every minute, or 40 times in all if that is more often, these are read: memory of the server, resident and
-in use, its threads, files and sockets, bytes of the folder of runs, entries of stores and caches, objects
-of some classes; and the time within which 95 % of the pages since then were answered.
+in use, blocks of Python's memory, its threads, files and sockets, bytes of the folder of runs, entries of
+stores and caches, objects of some classes; and the time within which 95 % of the pages were answered.
 
 Limits: from the second to the last quarter, no figure's highest value grows by more than 5 %, and small
 numbers by more than a few, unless it stays within what the server's limits allow; no page shows an exception,
@@ -59,8 +59,9 @@ CROWD = (0.1, 1.0, 0.4, 0.7)
 KEPT, SESSIONS, ANSWERS = 10, 128, 256 * 2**20
 """Runs in memory; left sessions that Streamlit holds for two minutes; bytes of cached answers of models."""
 CACHES = ("question bytes", "untrained bytes", "upload bytes")
-OPEN_FILES = {"sockets": 1, "sessions": 3, "runs": 3}
-"""Files that are open for each: a session's event loop, and a run's database with its two logs."""
+EACH = {"files": {"sockets": 1, "sessions": 3, "runs": 3}, "threads": {"runs": 2}}
+"""Files that are open for each socket, session (its event loop) and run (its database with two logs), and the
+threads of each run: one that trains and one that writes its file."""
 GROWTH, FEW = 1.05, 5
 WAITING_SECONDS = 300.0
 """Longest wait for a run that is in line or trains."""
@@ -341,7 +342,7 @@ def allowed(n_visitors: int) -> dict[str, float]:
     limits, sessions, runs = Limits(kept=KEPT), n_visitors + SESSIONS, 2 * KEPT
     return {
         "disk bytes": limits.disk_mb * 1e6,
-        "runs": KEPT,
+        "runs": KEPT + 2 * n_visitors,
         "drafts": KEPT,
         "reserved": 1000,
         "digests": 1000 + runs,
@@ -362,7 +363,7 @@ def allowed(n_visitors: int) -> dict[str, float]:
 def grown(rows: list[dict[str, Any]], n_visitors: int) -> dict[str, tuple[float, float]]:
     """The figures that have grown beyond what is allowed: name to the highest values of two quarters.
 
-    Memory may also grow by what its caches have taken since, and open files by what is open now.
+    Memory may also grow by what its caches have taken since, files and threads by what is open now.
     """
     quarter = len(rows) // 4
     early, late = rows[quarter : 2 * quarter], rows[-quarter:]
@@ -375,11 +376,11 @@ def grown(rows: list[dict[str, Any]], n_visitors: int) -> dict[str, tuple[float,
         return max(0.0, after - before)
 
     cached = sum(map(more, CACHES)) / 1e6
-    opened = sum(n * more(name) for name, n in OPEN_FILES.items())
     bounds, found = allowed(n_visitors), {}
     for name in [*rows[0]][4:]:
         before, after = highest(name)
-        extra = opened if name == "files" else cached if name.endswith("megabytes") else 0.0
+        extra = cached if name.endswith("megabytes") else 0.0
+        extra += sum(n * more(of) for of, n in EACH.get(name, {}).items())
         if after > max(GROWTH * before + extra, before + FEW, bounds.get(name, 0)):
             found[name] = before, after
     return found

@@ -108,6 +108,7 @@ class Served:
             "deferred files": len(media._deferred_callables),
             "uploaded files": sum(map(len, runtime.uploaded_file_mgr.file_storage.values())),
             "heap megabytes": round(heap_in_use() / 1e6),
+            "python blocks": sys.getallocatedblocks(),
             **{f"{name} objects": len(alive) for name, alive in self._alive.items()},
         }
 
