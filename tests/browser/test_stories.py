@@ -77,12 +77,12 @@ def telling(browser, address):
 
 
 @pytest.fixture
-def told(browser, app):
+def told(tab, app):
     """The page of a new visitor."""
-    page = telling(browser, app)
+    page = StoryPage(tab, app)
     yield page
     assert page.refusals == []
-    page.page.context.close()
+    page.leave()
 
 
 @pytest.fixture
@@ -280,4 +280,5 @@ def test_viewers_can_follow_leave_and_rejoin_a_story_and_the_notes_show_its_beat
     notes.page.keyboard.press("PageUp")
     told.until(lambda: told.beat == 1, 5)
     viewer.until(lambda: viewer.beat == 1, 5)
+    notes.page.close()
     viewer.page.context.close()
