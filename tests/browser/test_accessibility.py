@@ -8,7 +8,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from tests.browser.conftest import SMALL, start
+from tests.browser.conftest import CALM, start
 
 PICTURES = {
     "Watch": "live_map .map[data-step]",
@@ -19,7 +19,6 @@ PICTURES = {
     "Your data": "data_alignment_figure svg.main-svg",
 }
 OF_COLOURS = ["color-contrast", "link-in-text-block"]
-PATH = f"/?steps=5000{SMALL}&pace=5+steps%2Fs"
 
 
 def violations(watch):
@@ -65,7 +64,7 @@ def go_to(watch, page):
 
 @pytest.mark.parametrize("state", ["before", "during", "after"])
 def test_axe_finds_no_violation_on_any_page_before_during_and_after_training(watch, state):
-    watch.open(PATH)
+    watch.open(CALM)
     if state != "before":
         watch.click("run_start")
         watch.until(lambda: watch.number("live_map", "step") > 0, what="the first trained map")
@@ -80,7 +79,7 @@ def test_axe_finds_no_violation_on_any_page_before_during_and_after_training(wat
 
 
 def test_axe_finds_no_violation_with_an_input_error_and_in_full_screen(watch):
-    watch.open(PATH)
+    watch.open(CALM)
     watch.type("own_word", "zz 19")
     expect(watch.page.locator(".st-key-word_problem")).to_be_visible()
     assert violations(watch) == []
@@ -95,7 +94,7 @@ def test_axe_finds_no_violation_with_an_input_error_and_in_full_screen(watch):
 
 
 def test_the_keyboard_reaches_every_head_and_the_label_of_the_map_names_its_strongest_cell(watch):
-    watch.open(PATH)
+    watch.open(CALM)
     watch.drawn("alignment_mass")  # the last picture of the page
     watch.until_settled()
     large = watch.page.locator(".st-key-live_map .live-figure")
@@ -147,7 +146,7 @@ def framed(watch, key):
 
 
 def test_a_cell_on_the_break_tab_is_reached_and_blocked_by_keyboard(watch):
-    start(watch, f"{PATH}&word=cat")
+    start(watch, f"{CALM}&word=cat")
     watch.click("run_stop")
     go_to(watch, "Ask")
     watch.page.get_by_role("tab", name="Break").click()

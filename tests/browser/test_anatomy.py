@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import LONG, SMALL, start, trained
+from tests.browser.conftest import SMALL, STEADY, start, trained
 from transformer.anatomy.parts import score_parts
 from transformer.anatomy.trace import trace
 from transformer.config.recipes import RECIPES
@@ -222,7 +222,7 @@ def test_this_step_shows_the_changes_in_every_box_and_the_batch_of_the_step(watc
 
 
 def test_live_numbers_follow_the_training_and_a_chosen_step_does_not_change(watch):
-    start(watch, f"{LONG}&word=cat")
+    start(watch, f"{STEADY}&word=cat")
     look_inside(watch)
     title(watch, "decoder.0.cross").click()
     seen = watch.number("model_picture", "step")

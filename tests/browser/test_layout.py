@@ -33,7 +33,7 @@ def faults(watch: Watcher, state: str) -> Iterator[str]:
     watch.page.set_viewport_size({"width": 1280, "height": 720})
 
 
-TRAINING = "/?steps=100000&goal=none&pace=5+steps/s"
+TRAINING = "/?steps=100000&goal=none&pace=1+steps/s"
 
 
 def test_on_watch_nothing_overlaps_or_is_cut(watch):

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from benchmarks.tools.proxy import Proxy
-from tests.browser.conftest import CALM, LONG, SMALL, finish, new_page, start
+from tests.browser.conftest import CALM, SMALL, STEADY, finish, new_page, start
 from tests.browser.test_race import start as start_race
 from tests.browser.test_stories import StoryPage
 
@@ -65,7 +65,7 @@ def regain(watch, proxy):
 
 @pytest.mark.parametrize("how", ["silent", "closed"])
 def test_a_lost_connection_is_said_within_3_s_and_what_was_seen_can_be_replayed(watch, proxy, how):
-    start(watch, LONG)
+    start(watch, STEADY)
     watch.until(lambda: watch.number("live_map", "step") > 20)
     watch.page.evaluate(FIRST)
     lose(watch, proxy, how)
@@ -160,7 +160,7 @@ def test_a_race_says_that_the_connection_is_lost_and_goes_on_afterwards(watch, p
 
 
 def test_what_is_live_is_said_to_be_late_on_a_slow_connection(watch, proxy):
-    start(watch, LONG)
+    start(watch, STEADY)
     proxy.delay = 0.8
     watch.until(lambda: re.search(r"LIVE is up to [1-9]\.\d s late", watch.status))
 

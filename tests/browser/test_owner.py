@@ -8,14 +8,14 @@ import pytest
 from playwright.sync_api import expect
 
 from pages.shared.plain import plain
-from tests.browser.conftest import LONG
+from tests.browser.conftest import STEADY
 from tests.security.stranger import run_in_thread, visiting
 
 
 @pytest.fixture
 def started(watch):
     """The id of a run that trains in the first browser."""
-    watch.open(LONG)
+    watch.open(STEADY)
     watch.click("run_start")
     watch.until(lambda: watch.state == "training" and watch.number("live_map", "step") > 0)
     watch.until(lambda: "run=" in watch.page.url)
@@ -50,7 +50,7 @@ def test_the_browser_that_started_a_run_controls_it_after_a_reload_too(watch, st
 @pytest.mark.parametrize("delay", [300, 600])
 def test_an_owner_who_reloads_right_after_start_still_controls_the_run(first_visit, delay):
     watch = first_visit
-    watch.open(LONG)
+    watch.open(STEADY)
     watch.until_settled()  # a press is queued while the page is being drawn, and a reload drops the queue
     watch.click("run_start")
     watch.page.wait_for_timeout(delay)

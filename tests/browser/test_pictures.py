@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.browser.conftest import CALM, LONG, RUNS, SMALL, finish, start
+from tests.browser.conftest import CALM, RUNS, SMALL, STEADY, finish, start
 
 AT_ONCE = 2.0
 """Maximum seconds of an immediate response, generous for a busy machine."""
@@ -157,7 +157,7 @@ def test_the_first_map_is_drawn_after_one_run_of_the_page_script(first_visit):
 
 
 def test_a_closed_socket_is_reopened_and_delivers_later_steps(visit):
-    start(visit, LONG)
+    start(visit, STEADY)
     visit.until(lambda: visit.number("live_map", "step") > 30)  # the redraw of the page by Start is complete
     visit.page.evaluate("window.map = document.querySelector('.st-key-live_map .map[data-step]')")
     cut = "window.sockets.filter((one) => one.url.endsWith('/news') && one.readyState === 1)"
@@ -170,7 +170,7 @@ def test_a_closed_socket_is_reopened_and_delivers_later_steps(visit):
 
 
 def test_a_hidden_tab_is_sent_nothing_until_it_is_visible_again(visit):
-    start(visit, LONG)
+    start(visit, STEADY)
     news = "window.sockets.find((one) => one.url.endsWith('/news')).heard"
 
     def hide(hidden):

@@ -34,7 +34,7 @@ WATCH = """() => {
   look();
 }"""
 """Logs what all panels show at every animation frame in which a panel has changed."""
-PLAIN = f"steps=100000{SMALL}&letters=6"
+PLAIN = f"steps=100000{SMALL}&letters=6&pace=20+steps/s"
 
 
 def start(watch, path=f"/?{PLAIN}", setting="causal mask", until=8):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import CALM, FAST, LONG, RUNS, SMALL, shown, start
+from tests.browser.conftest import CALM, FAST, RUNS, SMALL, STEADY, shown, start
 from tests.browser.watcher import FRAMES, LOOKED
 
 FONTS = """() => {
@@ -33,7 +33,7 @@ def test_start_can_be_pressed_as_soon_as_it_appears(first_visit):
         clearInterval(press);
         start.click();
     }, 1)""")
-    first_visit.open(LONG)
+    first_visit.open(STEADY)
     first_visit.until(lambda: first_visit.state == "training")
     expect(first_visit.button("run_pause")).to_contain_text("Pause")
     expect(page.locator(RUNS)).to_have_count(1)
@@ -131,7 +131,7 @@ def assert_word_is_on_the_axes(watch, word):
 
 
 def test_a_typed_word_becomes_a_button_and_shows_current_and_past_maps_in_any_state(watch):
-    start(watch, LONG)
+    start(watch, STEADY)
 
     def ask(text, word):
         watch.type("own_word", text)
