@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import LONG, SMALL, finish, start
+from tests.browser.conftest import LONG, SMALL, STEADY, finish, start
 
 STREAMLIT = "window.sockets.filter((one) => one.url.includes('_stcore'))"
 N_SENT_TO_STREAMLIT = f"{STREAMLIT}.reduce((sum, one) => sum + one.sent, 0)"
@@ -15,7 +15,7 @@ N_OPEN_NEWS_SOCKETS = (
 
 
 def open_masks_page(visit):
-    start(visit, LONG)
+    start(visit, STEADY)
     visit.page.get_by_role("link", name="Masks").click()
     visit.drawn("model_picture")
 
