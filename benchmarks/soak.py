@@ -56,9 +56,8 @@ from transformer.training.state import TrainState
 RUNS, MINUTES = 500, 60.0
 CROWD = (0.1, 1.0, 0.4, 0.7)
 """Share of the visitors that are there at a time, one after the other, in each quarter."""
-KEPT, SESSIONS, ANSWERS = 10, 128, 256 * 2**20
-"""Runs in memory; left sessions that Streamlit holds for two minutes; bytes of cached answers of models."""
-CACHES = ("question bytes", "untrained bytes", "upload bytes")
+KEPT, SESSIONS, CACHED = 10, 128, 16 * 2**20
+"""Runs in memory; left sessions that Streamlit holds for two minutes; most bytes of each cache of results."""
 EACH = {"files": {"sockets": 1, "sessions": 3, "runs": 3}, "threads": {"runs": 2}}
 """Files that are open for each socket, session (its event loop) and run (its database with two logs), and the
 threads of each run: one that trains and one that writes its file."""
@@ -340,9 +339,16 @@ class Soak:
 def allowed(n_visitors: int) -> dict[str, float]:
     """What the server's limits allow each figure to be, whatever it was before."""
     limits, sessions, runs = Limits(kept=KEPT), n_visitors + SESSIONS, 2 * KEPT
+    of_visitors = KEPT + 2 * n_visitors  # runs that somebody looks at, two in a race, and those that are kept
+    objects = of_visitors + sessions  # a session that was left still refers to its run
     return {
         "disk bytes": limits.disk_mb * 1e6,
-        "runs": KEPT + 2 * n_visitors,
+        "runs": of_visitors,
+        "broadcasters": of_visitors,
+        "RunBroadcaster objects": of_visitors,
+        "Run objects": objects,
+        "Runner objects": objects,
+        "Archive objects": objects,
         "drafts": KEPT,
         "reserved": 1000,
         "digests": 1000 + runs,
@@ -350,9 +356,9 @@ def allowed(n_visitors: int) -> dict[str, float]:
         "positions": 2 * (1000 + runs),
         "queue": runs,
         "upload bytes": 64e6,
-        "question bytes": ANSWERS,
+        "question bytes": CACHED,
         "tasks": sessions + runs,
-        "untrained bytes": 64 * 2**20,
+        "untrained bytes": CACHED,
         "sessions": sessions,
         "AppSession objects": sessions,
         "deferred files": 10 * sessions,
@@ -361,9 +367,9 @@ def allowed(n_visitors: int) -> dict[str, float]:
 
 
 def grown(rows: list[dict[str, Any]], n_visitors: int) -> dict[str, tuple[float, float]]:
-    """The figures that have grown beyond what is allowed: name to the highest values of two quarters.
+    """The highest values in two quarters of the figures that have grown beyond what is allowed.
 
-    Memory may also grow by what its caches have taken since, files and threads by what is open now.
+    Files and threads may also grow by what is open now.
     """
     quarter = len(rows) // 4
     early, late = rows[quarter : 2 * quarter], rows[-quarter:]
@@ -375,12 +381,10 @@ def grown(rows: list[dict[str, Any]], n_visitors: int) -> dict[str, tuple[float,
         before, after = highest(name)
         return max(0.0, after - before)
 
-    cached = sum(map(more, CACHES)) / 1e6
     bounds, found = allowed(n_visitors), {}
     for name in [*rows[0]][4:]:
         before, after = highest(name)
-        extra = cached if name.endswith("megabytes") else 0.0
-        extra += sum(n * more(of) for of, n in EACH.get(name, {}).items())
+        extra = sum(n * more(of) for of, n in EACH.get(name, {}).items())
         if after > max(GROWTH * before + extra, before + FEW, bounds.get(name, 0)):
             found[name] = before, after
     return found
@@ -420,6 +424,7 @@ def main() -> int:
         with Server("app.py", log=log, HEADLIGHT_RUNS=str(folder), HEADLIGHT_KEPT=str(KEPT)) as server:
             soak = Soak(server, folder, arguments)
             sys.stdout.write("  ".join(SHOWN) + "\n")
+            server.limit_caches(CACHED)  # full in the first quarter: memory must not grow afterwards
             server.counts()  # from now on objects are counted
             asyncio.run(soak.run())
             server.end()

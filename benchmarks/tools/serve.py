@@ -75,6 +75,13 @@ class Served:
 
         return {"ticket": ticket(run)}
 
+    def limit_caches(self, nbytes: int) -> None:
+        """Let each cache of results hold this many bytes at most."""
+        from transformer.asking.model import QUESTION_CACHE
+        from transformer.runs import untrained
+
+        QUESTION_CACHE.most_bytes = untrained._CACHE.most_bytes = nbytes
+
     def counts(self) -> dict[str, Any]:
         """Return the number of entries in the stores and caches of the app, and of objects by their class."""
         from streamlit.runtime import get_instance

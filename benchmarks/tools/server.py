@@ -132,6 +132,10 @@ class Server:
         ticket: str = self._ask("ticket", run=run)["ticket"]
         return ticket
 
+    def limit_caches(self, nbytes: int) -> None:
+        """Let each cache of results hold this many bytes at most."""
+        self._ask("limit_caches", nbytes=nbytes)
+
     def counts(self) -> dict[str, int]:
         """Return the number of entries in the stores and caches of the app.
 
