@@ -51,8 +51,8 @@ os.environ["HEADLIGHT_RUNS"] = os.environ["HEADLIGHT_RECORDING"] = ""
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Two processes for each processor, since many tests wait; one where each has a server and a browser."""
     processors = os.cpu_count() or 1
-    alone = config.option.markexpr.startswith("not browser")
-    return min(4, 2 * processors if alone else processors)
+    without_browser = config.option.markexpr.startswith("not browser")
+    return min(4, 2 * processors if without_browser else processors)
 
 
 LIVE, HELD_OUT = 40, 100

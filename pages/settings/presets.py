@@ -22,18 +22,19 @@ class Preset:
     """The step at which the run usually meets its goal, by the benchmarks; None if unknown."""
 
 
+def _of_task(name: str, config: RunConfig) -> Preset:
+    """The preset of a task: these settings, with the words of its entry in `TASK_INFO`."""
+    task = TASK_INFO[name]
+    return Preset(config=config, shows=task.shows, look_for=task.look_for, reaches=task.reaches)
+
+
 _DEFAULT = RECIPES["default"].small
 _ARCHITECTURES = {"repeat": DECODER_ONLY}
 """The architecture of a task's preset, where it is not the default one."""
 DEFAULT_PRESET = TASK_INFO["reverse"].title
 
 PRESETS = {
-    DEFAULT_PRESET: Preset(
-        config=_DEFAULT,
-        shows=TASK_INFO["reverse"].shows,
-        look_for=TASK_INFO["reverse"].look_for,
-        reaches=TASK_INFO["reverse"].reaches,
-    ),
+    DEFAULT_PRESET: _of_task("reverse", _DEFAULT),
     "One head": Preset(
         shows="one head does all the reading",
         config=_DEFAULT.with_changes(n_heads=1, recipe="One head"),
@@ -66,11 +67,8 @@ PRESETS = {
         "columns get. The model still learns, but later.",
     ),
     **{
-        task.title: Preset(
-            config=replace(with_task(_ARCHITECTURES.get(name, _DEFAULT), name), recipe=task.title),
-            shows=task.shows,
-            look_for=task.look_for,
-            reaches=task.reaches,
+        task.title: _of_task(
+            name, replace(with_task(_ARCHITECTURES.get(name, _DEFAULT), name), recipe=task.title)
         )
         for name, task in TASK_INFO.items()
         if name != "reverse"

@@ -45,21 +45,16 @@ class TaskInfo:
         return "letters" if self.kind == "letters" else "tokens"
 
 
-_LETTERS: dict[str, Any] = {
-    "held_out": "One **word** in ten is held out, chosen by a hash of its letters. There are too few words "
-    "of one or two letters to hold any out.",
-    "plural": "words",
-    "kind": "letters",
-}
+_WORD = (
+    "One **word** in ten is held out, chosen by a hash of its letters. There are too few words of one or two "
+    "letters to hold any out."
+)
 _COMBINATION = (
     "One **combination** of words in ten, such as an adjective with a noun or a verb with its object, is "
     "held out: no training sentence contains it, but each of its words is trained on elsewhere."
 )
-_GRAMMAR: dict[str, Any] = {
-    "held_out": f"{_COMBINATION} The first tracked words of a run are always held out.",
-    "input_help": "Words of this grammar, in any order",
-    "kind": "grammar",
-}
+_TRACKED = "The first tracked words of a run are always held out."
+_INPUT = "Words of this grammar, in any order"
 _SENTENCES: dict[str, Any] = {"d_model": 64, "d_ff": 256, "learning_rate": 3e-3, "steps": 400}
 
 TASK_INFO = {
@@ -69,7 +64,9 @@ TASK_INFO = {
         shows="a head learns to read backwards",
         look_for="Soon cross-attention heads of the last layer read backwards: to write a word backwards is "
         "to read it backwards.",
-        **_LETTERS,
+        held_out=_WORD,
+        plural="words",
+        kind="letters",
         reaches=225,
     ),
     "copy": TaskInfo(
@@ -77,7 +74,9 @@ TASK_INFO = {
         examples="random letters, written as they are",
         shows="each letter is read in its place",
         look_for="A head soon becomes diagonal: each letter is read in its own place.",
-        **_LETTERS,
+        held_out=_WORD,
+        plural="words",
+        kind="letters",
         reaches=175,
     ),
     "sort": TaskInfo(
@@ -85,7 +84,9 @@ TASK_INFO = {
         examples="random letters, in alphabetical order",
         shows="each word has its own pattern",
         look_for="Attention depends on the letters, not on their places, so every word has its own pattern.",
-        **_LETTERS,
+        held_out=_WORD,
+        plural="words",
+        kind="letters",
         reaches=475,
         settings={"steps": 500},
     ),
@@ -94,7 +95,9 @@ TASK_INFO = {
         examples="random letters, each shifted in the alphabet",
         shows="a diagonal; letters change on the way",
         look_for="A diagonal: each letter is read in its own place, and the feed-forward layers change it.",
-        **_LETTERS,
+        held_out=_WORD,
+        plural="words",
+        kind="letters",
         reaches=175,
     ),
     "repeat": TaskInfo(
@@ -103,7 +106,9 @@ TASK_INFO = {
         shows="two heads together: induction",
         look_for="In layer 1 a head looks one token back; then a head of layer 2 finds what came after the "
         "letter that was read last: an induction head.",
-        **_LETTERS,
+        held_out=_WORD,
+        plural="words",
+        kind="letters",
         # With the sinusoid, or smaller embeddings, induction forms hundreds of steps later, or not at all.
         settings={
             "max_letters": 16,
@@ -137,7 +142,9 @@ TASK_INFO = {
         shows="adjectives and nouns change places",
         look_for="Adjectives and nouns change places, so the diagonal is crossed. “it” moves before "
         "the verb, and its row also attends to the noun that decides between le and la.",
-        **_GRAMMAR,
+        held_out=f"{_COMBINATION} {_TRACKED}",
+        input_help=_INPUT,
+        kind="grammar",
         reaches=375,
         settings=_SENTENCES,
     ),
@@ -147,7 +154,9 @@ TASK_INFO = {
         shows="colours change places with nouns",
         look_for="Most words keep their order. Colours change places with their nouns, and articles "
         "attend to the next word, which decides between il, lo and l'.",
-        **_GRAMMAR,
+        held_out=f"{_COMBINATION} {_TRACKED}",
+        input_help=_INPUT,
+        kind="grammar",
         settings=_SENTENCES | {"steps": 500},
     ),
     "zh-en": TaskInfo(
@@ -156,7 +165,9 @@ TASK_INFO = {
         shows="first in Chinese, last in English",
         look_for="Relative clauses and places move from the front to the end, and measure words get "
         "no weight. 纽约是一座城市 is never trained on.",
-        **_GRAMMAR | {"held_out": f"{_COMBINATION} 纽约是一座城市 is always held out."},
+        held_out=f"{_COMBINATION} 纽约是一座城市 is always held out.",
+        input_help=_INPUT,
+        kind="grammar",
         reaches=275,
         settings=_SENTENCES,
     ),
