@@ -42,7 +42,7 @@ from transformer.insight.scores import clearest_head
 from transformer.recording.scorer import Scorer
 from transformer.recording.view import Publisher, untrained
 from transformer.runs.training_session import TrainingSession
-from transformer.shared.axes import reading_sites
+from transformer.shared.attention_info import reading_sites
 from transformer.shared.evaluation import N_LIVE
 from transformer.tasks import task_of
 from transformer.training.loop import Report, train

@@ -23,7 +23,7 @@ from transformer.player.outputs import outputs
 from transformer.player.pictures import run_curves
 from transformer.player.sentences import without_masks
 from transformer.recording.view import RunView
-from transformer.shared.axes import sites_of
+from transformer.shared.attention_info import sites_of
 
 STAGES = ("scale", "mask", "masked", "weights")
 """Tables of an open attention that this page shows."""

@@ -17,7 +17,7 @@ from pages.shared.plain import plain
 from pages.shared.session import rerun, session
 from pages.shared.style import style
 from transformer.runs.any_run import AnyRun
-from transformer.shared.axes import is_own
+from transformer.shared.attention_info import is_own
 
 PAGES_OF_OUR_MODELS = {
     "Ask": "The page Ask runs the model on any word",

@@ -13,7 +13,7 @@ from transformer.figures import colors
 from transformer.figures.picture import Array
 from transformer.insight.names import head_name, short_head_name
 from transformer.runs.demo import OF_STORIES, recording
-from transformer.shared.axes import sites_of
+from transformer.shared.attention_info import sites_of
 from transformer.stories.story import Beat, Story
 
 SIZE = 400, 640

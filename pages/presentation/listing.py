@@ -20,7 +20,7 @@ from transformer.player.sentences import narration
 from transformer.recording.view import ENDED, IDLE, RunView
 from transformer.runs.any_run import AnyRun
 from transformer.runs.registry import REGISTRY
-from transformer.shared.axes import sites_of
+from transformer.shared.attention_info import sites_of
 from transformer.stories.files import MOST_BYTES, read_story, stories, with_beat
 from transformer.stories.story import INSIDE, RACE, TOUR, Story
 

@@ -22,7 +22,7 @@ from transformer.insight.names import short_head_name
 from transformer.recording.view import ENDED, FAILED, IDLE, RunView
 from transformer.recording.weights import Snapshot
 from transformer.runs.any_run import AnyRun
-from transformer.shared.axes import sites_of
+from transformer.shared.attention_info import sites_of
 from transformer.shared.interventions import Interventions
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from transformer.insight.names import short_head_name
 from transformer.insight.scores import THRESHOLD
 from transformer.recording.view import ENDED, RunView
 from transformer.runs.any_run import AnyRun
-from transformer.shared.axes import sites_of
+from transformer.shared.attention_info import sites_of
 from transformer.shared.interventions import NO_INTERVENTIONS, Block, Interventions
 
 PROBLEMS = ("block_problem", "intervene_problem")

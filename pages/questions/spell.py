@@ -23,7 +23,7 @@ from transformer.player.sentences import counts
 from transformer.recording.view import RunView
 from transformer.recording.weights import Snapshot
 from transformer.runs.any_run import AnyRun
-from transformer.shared.axes import sites_of
+from transformer.shared.attention_info import sites_of
 
 if TYPE_CHECKING:
     from transformer.asking.answers import Answer, Reading

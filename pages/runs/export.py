@@ -16,7 +16,7 @@ from transformer.exports.tables import curves_csv, curves_parquet, frame_json, w
 from transformer.runs.any_run import AnyRun
 from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
-from transformer.shared.axes import sites_of
+from transformer.shared.attention_info import sites_of
 from transformer.storage.file import SUFFIX
 from transformer.storage.own_data import OwnData
 

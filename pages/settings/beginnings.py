@@ -66,11 +66,14 @@ def _state(key: str, known: Any, otherwise: Any) -> Any:
 def default_settings() -> RunConfig:
     """The initial settings of the widgets: one of the app's presets, or a recipe in a topology."""
     recipe = _state("recipe", RECIPES, OWN)
-    topology = _state("topology", KINDS_OF, RECIPES[recipe].model.topology)
     preset = PRESETS[_state("preset", PRESETS, DEFAULT_PRESET)].config
     task = _state("task", TASKS, preset.train.task)
-    if (recipe, topology) == (OWN, RECIPES[OWN].model.topology):
-        begun = preset if preset.train.task == task else PRESETS[TASK_INFO[task].title].config
+    if preset.train.task != task:
+        preset = PRESETS[TASK_INFO[task].title].config
+    usual = (preset if recipe == OWN else RECIPES[recipe]).model.topology
+    topology = _state("topology", KINDS_OF, usual)
+    if (recipe, topology) == (OWN, preset.model.topology):
+        begun = preset
     else:
         published = bool(_state("as_published", (True, "true"), False))
         begun = with_task(recipe_config(recipe, topology, published=published), task)
@@ -103,6 +106,9 @@ def task_chosen() -> None:
     """Callback: fill in the sizes and training that the task needs, in the chosen recipe and topology."""
     task = _state("task", TASKS, "reverse")
     st.session_state["preset"] = TASK_INFO[task].title
+    needed = TASK_INFO[task].topology
+    if needed != RECIPES[OWN].model.topology and _state("recipe", RECIPES, OWN) == OWN:
+        st.session_state["topology"] = needed
     reset()
     st.session_state["task"] = task
 
@@ -110,7 +116,10 @@ def task_chosen() -> None:
 def fill_defaults() -> None:
     """On a session's first script run, derive the settings that the link omits from those that it names."""
     if "preset" not in st.session_state:
-        for key, value in values_of(default_settings()).items():
+        config = default_settings()
+        if "preset" not in st.query_params and config.recipe in PRESETS:
+            st.session_state["preset"] = config.recipe
+        for key, value in values_of(config).items():
             if key not in st.query_params or key == "task":
                 st.session_state.setdefault(key, value)
 

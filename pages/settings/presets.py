@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from transformer.config import TASK_INFO, RunConfig
-from transformer.config.recipes import DECODER_ONLY, ENCODER_ONLY, RECIPES
+from transformer.config.recipes import DECODER_ONLY, ENCODER_ONLY, RECIPES, recipe_config
 from transformer.config.tasks import with_task
 
 
@@ -29,8 +29,6 @@ def _of_task(name: str, config: RunConfig) -> Preset:
 
 
 _DEFAULT = RECIPES["default"].small
-_ARCHITECTURES = {"repeat": DECODER_ONLY}
-"""The architecture of a task's preset, where it is not the default one."""
 DEFAULT_PRESET = TASK_INFO["reverse"].title
 
 PRESETS = {
@@ -68,7 +66,7 @@ PRESETS = {
     ),
     **{
         task.title: _of_task(
-            name, replace(with_task(_ARCHITECTURES.get(name, _DEFAULT), name), recipe=task.title)
+            name, replace(with_task(recipe_config("default", task.topology), name), recipe=task.title)
         )
         for name, task in TASK_INFO.items()
         if name != "reverse"

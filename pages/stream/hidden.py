@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from transformer.recording.chunk import Chunk
 from transformer.recording.view import RunView
-from transformer.shared.axes import sites_of
+from transformer.shared.attention_info import sites_of
 
 MAX_REMEMBERED = 1_000
 """Most lists of hidden parts that a server remembers; a page whose list was dropped is drawn again."""

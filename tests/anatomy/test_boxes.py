@@ -14,7 +14,7 @@ from tests.anatomy.conftest import BASES, opened, softmax
 from transformer.anatomy.boxes import boxes, mask_codes, packed
 from transformer.anatomy.trace import trace
 from transformer.recording.weights import Snapshot
-from transformer.shared.axes import BOTH, BY_HAND, FUTURE, OPEN, PADDING
+from transformer.shared.attention_info import BOTH, BY_HAND, FUTURE, OPEN, PADDING
 from transformer.shared.interventions import Block, Interventions
 
 ROOT = Path(__file__).parents[2]

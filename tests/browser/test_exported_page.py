@@ -32,7 +32,7 @@ from transformer.recording.recording import Recording
 from transformer.recording.view import RunView
 from transformer.runs import demo
 from transformer.runs.run import Run
-from transformer.shared.axes import sites_of
+from transformer.shared.attention_info import sites_of
 from transformer.shared.interventions import Block, Interventions
 from transformer.storage.saved import read_run
 

@@ -93,6 +93,15 @@ def test_a_goal_can_be_set_by_an_option_and_the_goal_of_a_configuration_file_is_
     assert (code, json.loads(lines[-1])["steps"]) == (0, 8)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "topology"),
+    [((), "decoder-only"), (("--topology", "encoder-decoder"), "encoder-decoder")],
+)
+def test_repeating_is_learned_by_a_decoder_alone_unless_other_stacks_are_chosen(command, arguments, topology):
+    code, lines, _ = command("train", "--task", "repeat", *arguments, "--steps", "1", "--json")
+    assert (code, json.loads(lines[-1])["topology"]) == (0, topology)
+
+
 @pytest.mark.parametrize("topology", ["encoder-only", "decoder-only"])
 def test_a_run_of_one_stack_is_trained_saved_and_queried(train, command, tmp_path, topology):
     code, lines, _ = train("--topology", topology, "--steps", "3", "--json", "--out", tmp_path / "run")

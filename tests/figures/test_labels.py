@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from transformer.figures.labels import map_axes, wrong_predictions
-from transformer.shared.axes import Axes
+from transformer.shared.attention_info import AttentionInfo
 
 
 def of(query, key, *, writes, causal=False):
-    return Axes(query=query, key=key, writes=writes, causal=causal, padding=True)
+    return AttentionInfo(query=query, key=key, writes=writes, causal=causal, padding=True)
 
 
 SRC, TGT = ("[SOS]", "c", "a", "t", "[EOS]"), ("[SOS]", "t", "a", "c")

@@ -13,7 +13,7 @@ from transformer.insight.scores import head_scores
 from transformer.model.transformer import Transformer
 from transformer.recording.activations import record
 from transformer.recording.map_recorder import MapRecorder
-from transformer.shared.axes import reading_sites
+from transformer.shared.attention_info import reading_sites
 from transformer.training.loop import train
 from transformer.training.state import TrainState
 

@@ -11,11 +11,11 @@ import pytest
 from transformer.recording.chunk import BLOCKED, ONE, Chunk, as_bytes, coded, decoded, from_bytes, joined
 from transformer.recording.frame import Frame, Measurement, Output, Outputs, Word
 from transformer.recording.recording import Recording, nearest_step
-from transformer.shared.axes import Axes
+from transformer.shared.attention_info import AttentionInfo
 from transformer.shared.interventions import Interventions
 
-CROSS = Axes(query="tgt", key="src", writes=True, causal=False, padding=True)
-OWN = Axes(query="tgt", key="tgt", writes=True, causal=True, padding=True)
+CROSS = AttentionInfo(query="tgt", key="src", writes=True, causal=False, padding=True)
+OWN = AttentionInfo(query="tgt", key="tgt", writes=True, causal=True, padding=True)
 AXES = {"decoder.0.self": OWN, "decoder.0.cross": CROSS}
 HEADS = 5
 

@@ -14,7 +14,7 @@ from transformer.decoding.greedy import Written
 from transformer.insight.scores import head_scores
 from transformer.recording.activations import record
 from transformer.recording.weights import Snapshot
-from transformer.shared.axes import reading_sites
+from transformer.shared.attention_info import reading_sites
 from transformer.shared.interventions import NO_INTERVENTIONS
 from transformer.tasks.corpus import Corpus, Pair
 from transformer.tasks.writing import Writing

@@ -12,7 +12,7 @@ from pages.stream.hidden import Hidden
 from tests.player.test_chunks import decoded
 from transformer.player.chunks import name_of
 from transformer.runs.registry import REGISTRY
-from transformer.shared.axes import sites_of
+from transformer.shared.attention_info import sites_of
 
 WORD, KIND, ROW = "frog", "cross", 2
 HIDES = (Hidden(word=WORD, kind=KIND, row=ROW),)

@@ -13,7 +13,7 @@ import numpy as np
 from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.insight.scores import Array
-from transformer.shared.axes import BY_HAND, FUTURE, OPEN, PADDING, Axes
+from transformer.shared.attention_info import BY_HAND, FUTURE, OPEN, PADDING, AttentionInfo
 from transformer.shared.interventions import PAD
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def _read(trace: ForwardTrace, part: AttentionPass | FeedForwardPass, side: str)
     return tables
 
 
-def _attention(trace: ForwardTrace, site: str, axes: Axes, part: AttentionPass) -> Box:
+def _attention(trace: ForwardTrace, site: str, axes: AttentionInfo, part: AttentionPass) -> Box:
     model, codes, side = trace.config.model, mask_codes(trace, site), axes.query
     cross, n = axes.kind == "cross", model.n_heads
     products = np.asarray(part.query @ part.key.swapaxes(1, 2))

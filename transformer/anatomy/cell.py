@@ -11,7 +11,7 @@ from transformer.anatomy import latex
 from transformer.anatomy.boxes import Box, Table
 from transformer.anatomy.latex import Digits, Shown, at, equation, number
 from transformer.insight.scores import Array
-from transformer.shared.axes import OPEN
+from transformer.shared.attention_info import OPEN
 
 if TYPE_CHECKING:
     from transformer.anatomy.passes import AttentionPass, FeedForwardPass, ForwardTrace

@@ -11,7 +11,7 @@ import numpy as np
 from transformer.anatomy import latex
 from transformer.anatomy.cell import Cell, Explained, products
 from transformer.anatomy.latex import Digits, Shown, at, number, text
-from transformer.shared.axes import OPEN, REASONS
+from transformer.shared.attention_info import OPEN, REASONS
 
 ACTIVATIONS: dict[str, tuple[str, Callable[[float], float]]] = {
     "relu": (r"\mathrm{ReLU}", lambda x: max(x, 0.0)),

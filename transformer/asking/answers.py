@@ -9,7 +9,7 @@ import numpy as np
 
 from transformer.insight.scores import Links
 from transformer.recording.frame import Array
-from transformer.shared.axes import Axes
+from transformer.shared.attention_info import AttentionInfo
 from transformer.shared.interventions import Interventions
 from transformer.tasks import Question
 
@@ -22,7 +22,7 @@ class ForwardPass:
     """Tokens of the encoder."""
     tgt_tokens: tuple[str, ...]
     """Tokens of the decoder; the same as `src_tokens` in a model with one stack."""
-    axes: Mapping[str, Axes]
+    axes: Mapping[str, AttentionInfo]
     """Every site of the model, in the order of the forward pass."""
     probabilities: Array
     """(T, V) float32: for each row, the probability of each next token."""

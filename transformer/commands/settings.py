@@ -9,7 +9,7 @@ from typing import Any
 
 from transformer.commands.data import read_files
 from transformer.commands.line import print_message
-from transformer.config import TOKENIZERS, RunConfig
+from transformer.config import TASK_INFO, TOKENIZERS, RunConfig
 from transformer.config.recipes import RECIPES, recipe_config, with_topology
 from transformer.config.tasks import for_pairs, with_task
 from transformer.errors import InputError
@@ -66,7 +66,10 @@ def configuration(arguments: argparse.Namespace, held: OwnData) -> RunConfig:
         if arguments.paper and arguments.recipe in (None, "default"):
             raise InputError(f"--paper needs a published recipe; choose {', '.join([*RECIPES][1:])}.")
         name = arguments.recipe or "default"
-        config = recipe_config(name, arguments.topology, published=arguments.paper)
+        topology = arguments.topology
+        if name == "default" and arguments.task in TASK_INFO:
+            topology = topology or TASK_INFO[arguments.task].topology
+        config = recipe_config(name, topology, published=arguments.paper)
     elif arguments.recipe is not None or arguments.paper:
         raise InputError("--config and --recipe exclude each other; choose one of them.")
     else:

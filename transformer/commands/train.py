@@ -63,7 +63,7 @@ def add(commands: Any) -> None:
     )
     train.add_argument("--paper", action="store_true", help="that recipe at paper size, trained as published")
     train.add_argument(
-        "--topology", choices=list(KINDS_OF), help="stacks of the model (default: the recipe's)"
+        "--topology", choices=list(KINDS_OF), help="stacks of the model (default: those of recipe and task)"
     )
     train.add_argument("--seed", type=int, help="sets the first weights and every batch")
     train.add_argument(

@@ -29,6 +29,8 @@ class TaskInfo:
     """What its examples are called."""
     kind: str = ""
     """"letters": random strings of letters; "grammar": sentences that a grammar makes."""
+    topology: str = "encoder-decoder"
+    """The stacks that learn it, unless others are chosen."""
     reaches: int | None = None
     """The step at which its run usually meets its goal, by `python -m benchmarks.tasks`; None: unknown."""
     settings: dict[str, Any] = field(default_factory=dict)
@@ -109,6 +111,7 @@ TASK_INFO = {
         held_out=_WORD,
         plural="words",
         kind="letters",
+        topology="decoder-only",
         # With the sinusoid, or smaller embeddings, induction forms hundreds of steps later, or not at all.
         settings={
             "max_letters": 16,

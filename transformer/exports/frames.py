@@ -12,7 +12,7 @@ from transformer.figures.labels import MapAxes, wrong_predictions
 from transformer.player.chunks import axes_of
 from transformer.recording.frame import Array, Frame
 from transformer.recording.view import RunView
-from transformer.shared.axes import BY_HAND, FUTURE, OPEN, PADDING
+from transformer.shared.attention_info import BY_HAND, FUTURE, OPEN, PADDING
 
 
 def film_frames(view: RunView, most: int, word: str, *, moments: bool = True) -> tuple[Frame, ...]:

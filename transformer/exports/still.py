@@ -18,7 +18,7 @@ from matplotlib.patches import Patch, Rectangle
 from transformer.exports.fonts import families
 from transformer.exports.frames import Map, Over
 from transformer.figures import colors
-from transformer.shared.axes import BY_HAND, FUTURE, PADDING
+from transformer.shared.attention_info import BY_HAND, FUTURE, PADDING
 
 DPI = 72
 """At 72 dots per inch, a point is a pixel."""

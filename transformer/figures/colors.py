@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from transformer.shared import axes
+from transformer.shared.attention_info import BOTH, BY_HAND, FUTURE, REASONS
+from transformer.shared.attention_info import PADDING as PADDING_CODE
 
 VIRIDIS = (
     *("#440154", "#482878", "#3e4989", "#31688e", "#26828e"),
@@ -108,10 +109,10 @@ def flat(color: str) -> Stops:
 
 
 BLOCKED = {
-    axes.FUTURE: (CAUSAL, "╱", axes.REASONS[axes.FUTURE]),
-    axes.PADDING: (PADDING, "•", axes.REASONS[axes.PADDING]),
-    axes.BOTH: (PADDING, "╱•", axes.REASONS[axes.BOTH]),
-    axes.BY_HAND: (BLOCKED_BY_HAND, "✕", axes.REASONS[axes.BY_HAND]),
+    FUTURE: (CAUSAL, "╱", REASONS[FUTURE]),
+    PADDING_CODE: (PADDING, "•", REASONS[PADDING_CODE]),
+    BOTH: (PADDING, "╱•", REASONS[BOTH]),
+    BY_HAND: (BLOCKED_BY_HAND, "✕", REASONS[BY_HAND]),
 }
 """Code of a blocked cell to its colour, its mark and its name."""
 SCALES = {
@@ -143,6 +144,6 @@ OF_MAPS = {
 matters most and its edge, the two rings around the strongest cell, and the legend, whose places are square
 roots of weights."""
 OF_OWN_MAPS = OF_MAPS | {
-    "blocked": BLOCKED | {axes.PADDING: (PADDING, "•", "blocked: a mask of the model, such as padding")}
+    "blocked": BLOCKED | {PADDING_CODE: (PADDING, "•", "blocked: a mask of the model, such as padding")}
 }
 """The same for a model of the user's own, whose masks are read from its weights."""

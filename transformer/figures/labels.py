@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from transformer.figures.picture import Array
-from transformer.shared.axes import Axes
+from transformer.shared.attention_info import AttentionInfo
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class MapAxes:
 
 @lru_cache(maxsize=256)
 def map_axes(
-    axes: Axes, src_tokens: tuple[str, ...], tgt_tokens: tuple[str, ...], expected: tuple[str, ...]
+    axes: AttentionInfo, src_tokens: tuple[str, ...], tgt_tokens: tuple[str, ...], expected: tuple[str, ...]
 ) -> MapAxes:
     """The labels of one attention's maps of a word: the tokens that the model actually reads.
 
@@ -77,7 +77,9 @@ def called(tokens: Sequence[str]) -> str:
     return "letter" if all(len(token) == 1 and "a" <= token <= "z" for token in plain) else "token"
 
 
-def wrong_predictions(axes: Axes, expected: Sequence[str], predicted: Sequence[str]) -> dict[int, str]:
+def wrong_predictions(
+    axes: AttentionInfo, expected: Sequence[str], predicted: Sequence[str]
+) -> dict[int, str]:
     """The predicted token of each row that predicts a wrong one; empty if the rows do not write."""
     if not axes.writes:
         return {}

@@ -15,7 +15,7 @@ from transformer.figures.labels import MapAxes
 from transformer.figures.parts import BARE, ZERO_TO_ONE, Part, axis_title, frame, note, titled, weight_bar
 from transformer.figures.picture import Array, Picture, escaped
 from transformer.insight.names import shortened
-from transformer.shared.axes import BY_HAND, FUTURE
+from transformer.shared.attention_info import BY_HAND, FUTURE
 
 MAX_WRONG_TOKEN_LETTERS = 7
 """Maximum length of a wrong token beside its row, in letters."""

@@ -13,7 +13,7 @@ from transformer.model.attention import MultiHeadAttention, causal_mask, padding
 from transformer.model.layers import Dropout, embedding, initialise, linear, norm, sinusoid
 from transformer.model.packing import Packed, Packing
 from transformer.model.stack_layers import DecoderLayer, LayerKVCache, SelfAttentionLayer
-from transformer.shared.axes import Axes
+from transformer.shared.attention_info import AttentionInfo
 from transformer.shared.interventions import NO_INTERVENTIONS, Interventions, blocked_cells
 
 PAD_ID = 0
@@ -86,15 +86,15 @@ class Transformer(nn.Module):
                 found[f"decoder.{i}.cross"] = layer.cross_attention
         return found
 
-    def axes(self) -> dict[str, Axes]:
+    def axes(self) -> dict[str, AttentionInfo]:
         """The axes of every attention by its site, with the masks that are on now."""
         causal, padding = self.masked("causal"), self.masked("padding")
         alone = self.config.topology == "encoder-only"
         own = "seq" if self.config.topology == "decoder-only" else "tgt"
-        reads = Axes(query="src", key="src", writes=alone, causal=alone and causal, padding=padding)
+        reads = AttentionInfo(query="src", key="src", writes=alone, causal=alone and causal, padding=padding)
         writes = {
-            "self": Axes(query=own, key=own, writes=True, causal=causal, padding=padding),
-            "cross": Axes(query="tgt", key="src", writes=True, causal=False, padding=padding),
+            "self": AttentionInfo(query=own, key=own, writes=True, causal=causal, padding=padding),
+            "cross": AttentionInfo(query="tgt", key="src", writes=True, causal=False, padding=padding),
         }
         return {site: writes.get(site.rpartition(".")[2], reads) for site in self.attentions()}
 

@@ -18,7 +18,7 @@ from transformer.insight.names import layer_number
 from transformer.insight.scores import gold_cells
 from transformer.recording.chunk import Chunk
 from transformer.recording.frame import Word, fed_with
-from transformer.shared.axes import BY_HAND, PADDING, Axes, reading_sites, sites_of
+from transformer.shared.attention_info import BY_HAND, PADDING, AttentionInfo, reading_sites, sites_of
 from transformer.shared.interventions import Interventions
 
 ENCODING = 2
@@ -97,7 +97,9 @@ def look_of(chunk: Chunk) -> tuple[str, bytes]:
 
 
 @lru_cache(maxsize=256)
-def _look(word: Word, sites: tuple[tuple[str, Axes], ...], interventions: Interventions) -> tuple[str, bytes]:
+def _look(
+    word: Word, sites: tuple[tuple[str, AttentionInfo], ...], interventions: Interventions
+) -> tuple[str, bytes]:
     axes = dict(sites)
     reading = reading_sites(axes)
     kinds: dict[str, dict[str, Any]] = {}
@@ -133,7 +135,7 @@ def _look(word: Word, sites: tuple[tuple[str, Axes], ...], interventions: Interv
     return hashlib.sha256(content).hexdigest()[:12], content
 
 
-def axes_of(axes: Axes, word: Word) -> MapAxes:
+def axes_of(axes: AttentionInfo, word: Word) -> MapAxes:
     """The labels and titles of both axes of one attention's maps of a word."""
     if axes.group:
         rows, columns = word.tokens(axes.query), word.tokens(axes.key)

@@ -24,7 +24,7 @@ from transformer.player.pictures import head_picture, listed, run_curves
 from transformer.player.sentences import change_text, headline, looking_back, moment_said, words_right
 from transformer.recording.frame import Frame
 from transformer.recording.view import ENDED, RunView
-from transformer.shared.axes import reading_sites, sites_of
+from transformer.shared.attention_info import reading_sites, sites_of
 from transformer.shared.evaluation import MARKS
 
 KIND_NAMES = {

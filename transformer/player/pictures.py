@@ -15,7 +15,7 @@ from transformer.insight.names import short_head_name, without_prefix
 from transformer.insight.scores import ROLES
 from transformer.recording.metrics import Metrics
 from transformer.recording.view import ENDED, RunView
-from transformer.shared.axes import reading_sites
+from transformer.shared.attention_info import reading_sites
 
 SCORES = {
     **ROLES,

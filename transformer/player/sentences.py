@@ -14,7 +14,7 @@ from transformer.insight.narrator import narrate, narrate_any
 from transformer.insight.scores import THRESHOLD
 from transformer.recording.frame import LEAST_CHANGE, Frame, RecordedWord
 from transformer.recording.view import FAILED, FINISHED, IDLE, RECORDED, TRAINING, RunView
-from transformer.shared.axes import is_own
+from transformer.shared.attention_info import is_own
 from transformer.shared.evaluation import N_LIVE
 
 MAINLY, HARDLY = 0.6, 0.3

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from transformer.recording.frame import Array, Word
-from transformer.shared.axes import Axes, is_own
+from transformer.shared.attention_info import AttentionInfo, is_own
 from transformer.shared.interventions import Interventions, open_cells
 
 _NAME = re.compile(r"[^<>&\"'\x00-\x1f]{1,200}")
@@ -30,7 +30,7 @@ class ChunkFacts:
     """The facts of a chunk; in a file they come before its numbers."""
 
     word: Word
-    axes: Mapping[str, Axes]
+    axes: Mapping[str, AttentionInfo]
     """Every site of the model, in the order of the forward pass."""
     interventions: Interventions
     steps: tuple[int, ...]
@@ -138,7 +138,9 @@ def decoded(codes: Array) -> Array:
     return weights
 
 
-def allowed_cells(word: Word, axes: Axes, interventions: Interventions, site: str, n_heads: int) -> Array:
+def allowed_cells(
+    word: Word, axes: AttentionInfo, interventions: Interventions, site: str, n_heads: int
+) -> Array:
     """(H, Q, K) bool: True for each cell of a word's map at one site that no mask or intervention blocks."""
     return open_cells(
         interventions.blocks_at(site),

@@ -11,7 +11,7 @@ import numpy as np
 
 from transformer.insight.names import shortened
 from transformer.insight.scores import FOCUS, ROLES, THRESHOLD, Links, clearest_head, role_of
-from transformer.shared.axes import Axes, is_own, reading_sites
+from transformer.shared.attention_info import AttentionInfo, is_own, reading_sites
 from transformer.shared.evaluation import Evaluation
 from transformer.shared.interventions import NO_INTERVENTIONS, PAD, Interventions
 
@@ -87,7 +87,7 @@ class Word:
         return self.src_tokens if side == "src" else self.tgt_tokens
 
 
-def fed_with(axes: Mapping[str, Axes], word: Word) -> str:
+def fed_with(axes: Mapping[str, AttentionInfo], word: Word) -> str:
     """What the maps of a word run over: "teacher-forced" or "free-running"; "its inputs" for an own model;
     empty where every query is a token of the question."""
     if is_own(axes):
@@ -216,7 +216,7 @@ class Frame:
     ablations: Ablations | None = None
     """The newest ablations up to this step; None before the first."""
     words: tuple[RecordedWord, ...]
-    axes: Mapping[str, Axes]
+    axes: Mapping[str, AttentionInfo]
     """Every site of the model, in the order of the forward pass."""
     maps: tuple[Mapping[str, Array], ...]
     """The (H, Q, K) float32 weights of each site, for each word; no masked padding; NaN where blocked."""

@@ -27,7 +27,7 @@ from transformer.recording.words import (
     outputs_of,
     word_batch,
 )
-from transformer.shared.axes import reading_sites
+from transformer.shared.attention_info import reading_sites
 from transformer.tasks import Question, Task
 
 MAPS_BYTES = 256 * 2**20

@@ -10,7 +10,7 @@ from transformer.insight.scores import head_scores
 from transformer.model.transformer import Transformer
 from transformer.recording.activations import record
 from transformer.recording.frame import Array
-from transformer.shared.axes import reading_sites
+from transformer.shared.attention_info import reading_sites
 from transformer.tasks import Batch, Task
 from transformer.tasks.task import N_EQUAL_WORDS
 from transformer.tasks.unknown import mostly_known

@@ -12,7 +12,7 @@ from transformer.decoding.beam import GREEDY, Decoding
 from transformer.decoding.spelling import write
 from transformer.model.transformer import PAD_ID, Transformer
 from transformer.recording.frame import Output, Word
-from transformer.shared.axes import Axes
+from transformer.shared.attention_info import AttentionInfo
 from transformer.tasks import Batch, Question, Task
 
 MOST_EXTRA = 3
@@ -29,7 +29,7 @@ class WordBatch:
     words: tuple[Word, ...]
     """Each word of the batch; or one for all, whose maps are the mean over the batch."""
 
-    def n_cells(self, axes: Mapping[str, Axes]) -> int:
+    def n_cells(self, axes: Mapping[str, AttentionInfo]) -> int:
         """Number of cells of one head's maps at every site, summed over the batch and the sites."""
         n_src, n_tgt = self.batch.src.shape[1], self.batch.tgt_in.shape[1]
         sizes = {"src": n_src, "tgt": n_tgt, "seq": n_tgt}

@@ -18,7 +18,7 @@ from transformer.recording.map_recorder import FrameScheduler, MapRecorder
 from transformer.recording.recording import MEMORY_LIMIT, Recorded, Recording
 from transformer.recording.view import MAX_WORDS, WATCHED_SECONDS, Publisher
 from transformer.recording.weights import DISK_LIMIT, Snapshot, Weights
-from transformer.shared.axes import reading_sites
+from transformer.shared.attention_info import reading_sites
 from transformer.shared.evaluation import Evaluation
 from transformer.tasks import Question
 from transformer.training.loop import NotFinite, Report

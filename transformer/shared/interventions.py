@@ -11,7 +11,7 @@ import numpy as np
 
 from transformer.errors import InputError
 from transformer.insight.names import head_name, site_name
-from transformer.shared.axes import Axes
+from transformer.shared.attention_info import AttentionInfo
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -193,7 +193,7 @@ def open_cells(
 
 def check_interventions(
     interventions: Interventions,
-    axes: Mapping[str, Axes],
+    axes: Mapping[str, AttentionInfo],
     n_heads: int,
     src: tuple[str, ...],
     tgt: tuple[str, ...],

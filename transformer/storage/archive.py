@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from transformer.recording.view import RunView
 from transformer.recording.weights import Weights
-from transformer.shared.axes import reading_sites
+from transformer.shared.attention_info import reading_sites
 from transformer.storage.file import Store, path_of, why
 from transformer.storage.format import Mirror, Training, stored_weights
 

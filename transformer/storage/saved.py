@@ -17,7 +17,7 @@ from transformer.recording.patched import Pictures
 from transformer.recording.recording import BESIDE, MEMORY_LIMIT, Recorded, Recording
 from transformer.recording.view import ENDED, FAILED, MAX_WORDS, PAUSED, RunFacts, RunView
 from transformer.recording.weights import Weights
-from transformer.shared.axes import is_own, reading_sites
+from transformer.shared.attention_info import is_own, reading_sites
 from transformer.storage.arrays import read_arrays, read_weights
 from transformer.storage.file import blob, fact, reading
 from transformer.storage.format import (

@@ -17,7 +17,7 @@ from transformer.insight.scores import pattern_scores
 from transformer.recording.frame import Array, Word
 from transformer.recording.patched import Pictures
 from transformer.recording.view import MAX_WORDS
-from transformer.shared.axes import Axes
+from transformer.shared.attention_info import AttentionInfo
 from transformer.watching.ablation import Head
 from transformer.watching.attention import MOST_OF_PART, PART, Observer, Part, Seen, checked_part
 from transformer.watching.sites import (
@@ -74,7 +74,7 @@ class Examples:
         self._batches: dict[str, tuple[str, int | None]] = {}
         self.words: dict[str, Word] = {}
         """The words whose maps are recorded, by their text, from `begin` on."""
-        self.axes: dict[str, Axes] = {}
+        self.axes: dict[str, AttentionInfo] = {}
         """The axes of every recorded attention."""
 
     def observed(self, step: int) -> Named:

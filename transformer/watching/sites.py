@@ -13,7 +13,7 @@ from transformer.errors import InputError
 from transformer.insight.names import layer_number
 from transformer.recording.frame import Array, Word
 from transformer.recording.patched import Patched, Pictures
-from transformer.shared.axes import Axes
+from transformer.shared.attention_info import AttentionInfo
 from transformer.watching.attention import PART, Seen
 from transformer.watching.patches import Patches
 
@@ -113,7 +113,9 @@ class _Axis(NamedTuple):
         return cls(labels, tuple(" ".join(tokens[i : i + pooled]) for i in starts) if known else (), pooled)
 
 
-def grouped(maps: Mapping[str, Mapping[str, Array]], labels: Mapping[str, Labels]) -> dict[str, Axes]:
+def grouped(
+    maps: Mapping[str, Mapping[str, Array]], labels: Mapping[str, Labels]
+) -> dict[str, AttentionInfo]:
     """The axes of every attention, in the order in which they were called.
 
     Attentions whose names differ only in numbers, and whose maps have the same size and tokens, form one
@@ -137,7 +139,7 @@ def grouped(maps: Mapping[str, Mapping[str, Array]], labels: Mapping[str, Labels
             folded = sites[i // FOLD * FOLD :][:FOLD]
             fold = f" {layer_number(folded[0])}–{layer_number(folded[-1])}" if len(sites) > FOLD else ""
             group = name + fold
-            found[site] = Axes(
+            found[site] = AttentionInfo(
                 query=f"{group} queries",
                 key=f"{group} keys",
                 writes=False,
@@ -167,7 +169,7 @@ def later_cells(n_rows: int, n_columns: int) -> Array:
     return np.arange(n_columns) > np.arange(n_rows)[:, None]
 
 
-def pictures_of(axes: Mapping[str, Axes], labels: Mapping[str, Labels]) -> Pictures:
+def pictures_of(axes: Mapping[str, AttentionInfo], labels: Mapping[str, Labels]) -> Pictures:
     """The pictures of every word."""
     found: Pictures = {}
     for word, of_site in labels.items():
@@ -178,7 +180,7 @@ def pictures_of(axes: Mapping[str, Axes], labels: Mapping[str, Labels]) -> Pictu
     return found
 
 
-def word_of(text: str, axes: Mapping[str, Axes], labels: Labels) -> Word:
+def word_of(text: str, axes: Mapping[str, AttentionInfo], labels: Labels) -> Word:
     """An example as a `Word`, the form that pages use."""
     of_side: dict[str, _Axis] = {}
     for site, of in axes.items():

@@ -24,7 +24,7 @@ def watch(visit):
     return on
 
 
-@pytest.mark.parametrize("task", ["sort", "dates", "zh-en"])
+@pytest.mark.parametrize("task", ["sort", "dates", "repeat", "zh-en"])
 def test_choosing_a_task_fills_in_fitting_settings_and_shows_what_to_look_for(visit, task):
     visitor = visit({}).set("task", task)
     config = PRESETS[TASK_INFO[task].title].config
@@ -37,6 +37,24 @@ def test_choosing_a_task_fills_in_fitting_settings_and_shows_what_to_look_for(vi
     assert [tracked.text for tracked in visitor.run.view.frame.words] == list(
         corpus_of(config.train).tracked_words()
     )
+
+
+@pytest.mark.parametrize("task", ["dates", "repeat"])
+def test_a_link_with_a_task_alone_opens_the_preset_of_that_task(visit, task):
+    visitor = visit({"task": task})
+    assert visitor.value("preset") == visitor.value("preset_short") == TASK_INFO[task].title
+    assert visitor.run.config == PRESETS[TASK_INFO[task].title].config
+
+
+def test_repeating_can_be_given_other_stacks_than_its_own(visit):
+    visitor = visit({"task": "repeat"}).set("topology", "encoder-decoder")
+    config = visitor.run.config
+    assert (config.train.task, config.model.topology, config.recipe) == (
+        "repeat",
+        "encoder-decoder",
+        "default",
+    )
+    assert visitor.set("preset", TASK_INFO["repeat"].title).run.config.model.topology == "decoder-only"
 
 
 def test_a_task_has_its_full_name_in_the_list_and_its_short_name_in_the_link(visit):

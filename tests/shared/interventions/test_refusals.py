@@ -8,18 +8,18 @@ import pytest
 
 from tests.shared.interventions.conftest import CROSS, MANY, SELF, SRC, TGT
 from transformer.errors import InputError
-from transformer.shared.axes import Axes
+from transformer.shared.attention_info import AttentionInfo
 from transformer.shared.interventions import NO_INTERVENTIONS, Block, Interventions, check_interventions
 
 AXES = {
-    "encoder.0": Axes(query="src", key="src", writes=False, causal=False, padding=True),
-    "decoder.0.self": Axes(query="tgt", key="tgt", writes=True, causal=True, padding=True),
-    "decoder.0.cross": Axes(query="tgt", key="src", writes=True, causal=False, padding=True),
+    "encoder.0": AttentionInfo(query="src", key="src", writes=False, causal=False, padding=True),
+    "decoder.0.self": AttentionInfo(query="tgt", key="tgt", writes=True, causal=True, padding=True),
+    "decoder.0.cross": AttentionInfo(query="tgt", key="src", writes=True, causal=False, padding=True),
 }
 
 
-SEQUENCE = {"decoder.0.self": Axes(query="seq", key="seq", writes=True, causal=True, padding=True)}
-ALONE = {"encoder.0": Axes(query="src", key="src", writes=True, causal=False, padding=True)}
+SEQUENCE = {"decoder.0.self": AttentionInfo(query="seq", key="seq", writes=True, causal=True, padding=True)}
+ALONE = {"encoder.0": AttentionInfo(query="src", key="src", writes=True, causal=False, padding=True)}
 
 
 def refusal(interventions, src=SRC, tgt=TGT, n_heads=3, axes=AXES, **settings):

@@ -4,7 +4,7 @@ import { upTo } from "../shared/chunks.js";
 import { counted } from "./control.js";
 import { FOOT_OF_PATCHES, patchTable, ratioOf, saysOfPatch, toldOf } from "./patches.js";
 
-export const FUTURE = 1; // code of a cell that the causal mask blocks, as in transformer/shared/axes.py
+export const FUTURE = 1; // code of a cell that the causal mask blocks, as in transformer/shared/attention_info.py
 const MAX_WRONG_TOKEN_LETTERS = 7; // maximum letters of a wrong token beside its row
 const EVERYWHERE = 0.3; // a map whose highest weight is below this looks everywhere
 const STAYS = 0.95; // share of the highest weight with which the cell of the callout stays the same

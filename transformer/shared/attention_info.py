@@ -17,8 +17,8 @@ REASONS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Axes:
-    """The two axes of one attention."""
+class AttentionInfo:
+    """What the rows and the columns of one attention are, and which masks block its cells."""
 
     query: str
     """The side of the rows: src, tgt, or seq (question, separator and answer in one); in a model of
@@ -44,17 +44,17 @@ class Axes:
         return {"src": "encoder", "tgt": "decoder", "seq": "sequence"}[self.query]
 
 
-def reading_sites(axes: Mapping[str, Axes]) -> list[str]:
+def reading_sites(axes: Mapping[str, AttentionInfo]) -> list[str]:
     """Where the answer reads the question: cross-attention, or every attention if the model has none."""
     cross = [site for site, one in axes.items() if one.kind == "cross"]
     return cross or list(axes)
 
 
-def is_own(axes: Mapping[str, Axes]) -> bool:
+def is_own(axes: Mapping[str, AttentionInfo]) -> bool:
     """Whether these are the attentions of a model of the user's own."""
     return any(one.group for one in axes.values())
 
 
-def sites_of(axes: Mapping[str, Axes], kind: str) -> list[str]:
+def sites_of(axes: Mapping[str, AttentionInfo], kind: str) -> list[str]:
     """The sites of one kind of attention, first layer first."""
     return [site for site, one in axes.items() if one.kind == kind]
