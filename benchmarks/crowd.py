@@ -47,11 +47,11 @@ def megabytes(server: subprocess.Popen[bytes]) -> float:
 
 def states(folder: Path) -> dict[str, str]:
     """Return the state of each saved run, by run id."""
-    found = {}
+    state_of = {}
     for path in folder.glob(f"*{SUFFIX}"):
         run = read_run_file(path)
-        found[run.id] = run.state
-    return found
+        state_of[run.id] = run.state
+    return state_of
 
 
 async def run_visitors(
@@ -79,14 +79,14 @@ async def run_visitors(
         for viewer in viewers:
             await viewer.ask()
             await asyncio.sleep(ASKS_SECONDS / n)
-    known = states(folder)
+    state_of = states(folder)
     for viewer in viewers:
         await viewer.press("run_stop")
     await asyncio.sleep(5.0)
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    return viewers, known
+    return viewers, state_of
 
 
 def main() -> int:
@@ -104,7 +104,7 @@ def main() -> int:
         address = f"http://127.0.0.1:{port}"
         try:
             until_healthy(server, address)
-            viewers, known = asyncio.run(run_visitors(address, n, arguments.limit, Path(folder)))
+            viewers, state_of = asyncio.run(run_visitors(address, n, arguments.limit, Path(folder)))
             full = megabytes(server)
             time.sleep(AFTERWARDS)
             left, ended = megabytes(server), Counter(states(Path(folder)).values())
@@ -115,7 +115,7 @@ def main() -> int:
             server.wait()
     answered = sorted(seconds for viewer in viewers for seconds in viewer.answer_seconds)
     ids = {viewer.query.split("run=")[1].split("&")[0] for viewer in viewers}
-    counted = Counter(known.get(id_, "lost") for id_ in ids)
+    counted = Counter(state_of.get(id_, "lost") for id_ in ids)
     errors = [text for viewer in viewers for text in viewer.alerts]
     errors += [error.message for viewer in viewers for error in viewer.exceptions]
     row: dict[str, Any] = {

@@ -59,11 +59,11 @@ def main() -> int:
     rows: list[dict[str, Any]] = []
     with Server("app.py") as server, chromium() as browser:
         teller = opened(browser.new_page(viewport=SIZE), f"{server.address}/stories?story=talk")
-        found = re.search(r"run=([^&]+)", teller.url)
-        assert found is not None
+        run = re.search(r"run=([^&]+)", teller.url)
+        assert run is not None
         viewer = opened(browser.new_context(viewport=SIZE).new_page(), teller.url)
         teller.keyboard.press("Space")  # fills the screen
-        with sockets(server, found[1], [Follower() for _ in range(FOLLOWERS)]) as viewers:
+        with sockets(server, run[1], [Follower() for _ in range(FOLLOWERS)]) as viewers:
             time.sleep(3)
             for number in range(arguments.seeds):
                 for one in viewers:

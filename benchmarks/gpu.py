@@ -88,11 +88,11 @@ def arithmetic(precision: str) -> float:
 def largest_difference() -> float:
     """Return the largest difference between the eager and replayed losses of 100 default steps."""
     config = RunConfig(device="cuda").with_changes(steps=100, min_letters=12)
-    found = [
+    differences = [
         [loss for report in train(begun(config, eager=eager)) for loss in report.losses]
         for eager in (True, False)
     ]
-    return max(abs(a - b) for a, b in zip(*found, strict=True))
+    return max(abs(a - b) for a, b in zip(*differences, strict=True))
 
 
 def main() -> int:

@@ -142,16 +142,16 @@ def visit(browser: Browser, address: str, own: dict[str, Any], n: int) -> dict[s
     began = time.perf_counter()
     page.goto(address, wait_until="commit", timeout=WAIT)
     page.wait_for_function("what => document.querySelector(what)?.checkVisibility()", arg=MAP, timeout=WAIT)
-    found = {"map": time.perf_counter() - began}
+    seconds = {"map": time.perf_counter() - began}
     page.wait_for_function(WHOLE, arg=n, timeout=WAIT)
-    found["whole"] = time.perf_counter() - began
+    seconds["whole"] = time.perf_counter() - began
     if n == MANY:
         began = time.perf_counter()
         page.locator(".st-key-all_runs_open button").first.click()  # the second is hidden
         page.wait_for_selector(TABLE, timeout=WAIT)
-        found["dialog"] = time.perf_counter() - began
+        seconds["dialog"] = time.perf_counter() - began
     context.close()
-    return found
+    return seconds
 
 
 def main() -> int:

@@ -144,15 +144,15 @@ def race(page: Page) -> dict[str, list[float]]:
     page.locator(".st-key-race_start button").first.click()
     page.wait_for_selector(".st-key-race_difference .map[data-step]")
     time.sleep(WARM)
-    found: dict[str, list[float]] = {}
+    milliseconds: dict[str, list[float]] = {}
     for side in ("left", "right"):
         page.evaluate(NOTE, f"race_{side}")
         time.sleep(SECONDS / 2)
         drawn = page.evaluate("window.drawn.map(([, step]) => step)")
-        found[side] = [sum(a != b for a, b in pairwise(drawn)) / (SECONDS / 2)]
-    found |= choices(page, "race_left")
+        milliseconds[side] = [sum(a != b for a, b in pairwise(drawn)) / (SECONDS / 2)]
+    milliseconds |= choices(page, "race_left")
     page.locator(".st-key-run_stop button").first.click()
-    return found
+    return milliseconds
 
 
 def film(page: Page, address: str) -> dict[str, float]:

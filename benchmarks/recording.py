@@ -120,7 +120,7 @@ def cost(seed: int) -> tuple[dict[str, list[float]], dict[str, Recorded], bool]:
 
 def costs(seeds: int) -> tuple[list[dict[str, Any]], bool]:
     """Return a row for each contender, and whether the losses are equal bit for bit."""
-    found: defaultdict[str, list[list[float]]] = defaultdict(list)
+    share_of: defaultdict[str, list[list[float]]] = defaultdict(list)
     shares: defaultdict[str, list[float]] = defaultdict(list)
     frames: dict[str, int] = {}
     every_equal = True
@@ -128,11 +128,11 @@ def costs(seeds: int) -> tuple[list[dict[str, Any]], bool]:
         seconds, recorded, equal = cost(seed)
         every_equal &= equal
         for name, turns in seconds.items():
-            found[name].append(turns)
+            share_of[name].append(turns)
         for name, one in recorded.items():
             shares[name].append(one.recording / sum(seconds[name]))
             frames[name] = min(frames.get(name, STEPS), len(one.published.view.frames))
-    totals = {name: sum(map(statistics.median, zip(*rows, strict=True))) for name, rows in found.items()}
+    totals = {name: sum(map(statistics.median, zip(*rows, strict=True))) for name, rows in share_of.items()}
     rows = [
         {
             "recording": name,

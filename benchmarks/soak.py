@@ -115,8 +115,8 @@ class Visitor(Viewer):
     @property
     def tokens(self) -> list[list[str]]:
         """Id and token of the runs that this visitor may command."""
-        found: list[list[str]] = json.loads(self._others["keyring"].json)[0]
-        return found
+        keys: list[list[str]] = json.loads(self._others["keyring"].json)[0]
+        return keys
 
     async def open(self) -> None:
         """Open the page."""
@@ -292,9 +292,9 @@ class Soak:
         except Exception as error:  # the other visitors go on
             steps = traceback.extract_tb(error.__traceback__)
             line = next(step.line for step in reversed(steps) if step.filename == __file__)
-            said = f"{type(error).__name__}: {error}, at {line}"
+            problem = f"{type(error).__name__}: {error}, at {line}"
             shown = f"{visitor.query[:90]}, {visitor.stream.state}, {visitor.alerts[-1:]}"
-            self.problems.append(f"visit {number}, {doing}: {said} ({shown})")
+            self.problems.append(f"visit {number}, {doing}: {problem} ({shown})")
         finally:
             self.problems += [f"visit {number}, {doing}: {one}" for one in await visitor.leave()]
 
@@ -304,8 +304,8 @@ class Soak:
         visitor = Visitor(self, f"run={run}")
         try:
             await visitor.open()
-            known = [[id_, token, 0] for id_, token in self._left[-50:]]
-            await visitor.does(visitor.tell("keyring", "found", [known, "", None]))
+            keys = [[id_, token, 0] for id_, token in self._left[-50:]]
+            await visitor.does(visitor.tell("keyring", "found", [keys, "", None]))
             await visitor.does(visitor.ask())
         finally:
             problems = await visitor.leave()
@@ -381,19 +381,19 @@ def grown(rows: list[dict[str, Any]], n_visitors: int) -> dict[str, tuple[float,
         before, after = highest(name)
         return max(0.0, after - before)
 
-    bounds, found = allowed(n_visitors), {}
+    bounds, grown_figures = allowed(n_visitors), {}
     for name in [*rows[0]][4:]:
         before, after = highest(name)
         extra = sum(n * more(of) for of, n in EACH.get(name, {}).items())
         if after > max(GROWTH * before + extra, before + FEW, bounds.get(name, 0)):
-            found[name] = before, after
-    return found
+            grown_figures[name] = before, after
+    return grown_figures
 
 
 def differing(folder: Path) -> tuple[int, list[str]]:
     """Train every tenth run again, alone; return how many, and the names of those whose losses differ."""
     torch.set_num_threads(1)  # as a run on a server
-    paths, found = sorted(folder.glob(f"*{SUFFIX}"))[::SAMPLE], []
+    paths, different = sorted(folder.glob(f"*{SUFFIX}"))[::SAMPLE], []
     for path in paths:
         saved = read_run(path)
         (losses,) = saved.view.metrics.columns("loss")
@@ -404,8 +404,8 @@ def differing(folder: Path) -> tuple[int, list[str]]:
                 break
             alone += report.losses
         if planned != alone[: len(planned)]:
-            found.append(path.name)
-    return len(paths), found
+            different.append(path.name)
+    return len(paths), different
 
 
 def main() -> int:
@@ -431,8 +431,8 @@ def main() -> int:
         started, text = soak.n_started(), log.read_text(errors="replace")
         n_compared, differ = differing(folder)
     tracebacks = re.findall(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(.*)", text)
-    found = grown(soak.rows, arguments.visitors)
-    for figure, (early, late) in found.items():
+    growth = grown(soak.rows, arguments.visitors)
+    for figure, (early, late) in growth.items():
         sys.stdout.write(f"{figure} has grown: {early:,} to {late:,}\n")
     for problem in [*soak.problems[:20], *tracebacks[:20], *(f"{name}: other losses" for name in differ)]:
         sys.stdout.write(f"{problem}\n")
@@ -442,7 +442,7 @@ def main() -> int:
         f"{soak.n_removed} downloads pressed twice\n"
     )
     met = {
-        "nothing_grows": not found,
+        "nothing_grows": not growth,
         "no_problem_of_any_visitor": not soak.problems,
         "no_exception_in_the_log": not tracebacks,
         "losses_as_alone": not differ,
@@ -451,7 +451,7 @@ def main() -> int:
     who = f"{started} runs of 3 to {arguments.visitors} visitors in {arguments.minutes:g} minutes"
     figures = {
         who: f"{last['megabytes']:,} MB, {last['threads']} threads and {last['files']} files at the end; "
-        f"{len(found)} of {len(last)} figures have grown since the first quarter; pages within "
+        f"{len(growth)} of {len(last)} figures have grown since the first quarter; pages within "
         f"{max(p95, default=0):,} ms (95 % of each minute)"
     }
     return end(arguments, soak.rows, met, figures)

@@ -85,19 +85,19 @@ def fresh(browser: Browser) -> dict[str, float]:
     """Return the seconds measured on servers that were just started."""
     began = time.perf_counter()
     subprocess.run([sys.executable, "-c", "import torch"], check=True, cwd=ROOT)
-    found = {"torch": time.perf_counter() - began}
+    seconds = {"torch": time.perf_counter() - began}
     with server(PLAIN) as address, visitor(browser) as page:
-        found["plain_first"] = until_drawn(page, address, PLAIN)
+        seconds["plain_first"] = until_drawn(page, address, PLAIN)
     with server(APP) as address, visitor(browser) as page:
         began = time.perf_counter()
         page.goto(address, wait_until="commit")
         start = page.locator(".st-key-run_start button")
         page.wait_for_function("() => document.querySelector('.st-key-run_start button')?.checkVisibility()")
-        found["start"] = time.perf_counter() - began
+        seconds["start"] = time.perf_counter() - began
         start.click()
         page.wait_for_function(TRAINING)
-        found["trained"] = time.perf_counter() - began
-    return found
+        seconds["trained"] = time.perf_counter() - began
+    return seconds
 
 
 def main() -> int:

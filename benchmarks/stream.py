@@ -116,14 +116,14 @@ def phases(server: Server, run: str, browser: Browser) -> Iterator[tuple[str, di
             viewers = stack.enter_context(sockets(server, run, [CountingViewer() for _ in range(n)]))
             time.sleep(WARM)
             before = [(viewer.messages, viewer.nbytes) for viewer in viewers]
-            found = measured(server)
+            measurement = measured(server)
             after = [(viewer.messages, viewer.nbytes) for viewer in viewers]
         each = [
             ((m2 - m1) / SECONDS, (b2 - b1) / SECONDS / 1e3)
             for (m1, b1), (m2, b2) in zip(before, after, strict=True)
         ]
-        found["messages"], found["kilobytes"] = min(m for m, _ in each), max(b for _, b in each)
-        yield str(n), found
+        measurement["messages"], measurement["kilobytes"] = min(m for m, _ in each), max(b for _, b in each)
+        yield str(n), measurement
 
 
 def main() -> int:
@@ -136,12 +136,12 @@ def main() -> int:
         run = server.begin(goal=None, steps=STEPS)
         server.watch()
         for number in range(arguments.seeds):
-            for name, found in phases(server, run, browser):
-                rows.append({"round": number, "phase": name, **{k: round(v, 4) for k, v in found.items()}})
-                sent = f"{found['messages']:10.1f}  {found['kilobytes']:4.0f}" if "messages" in found else ""
+            for name, now in phases(server, run, browser):
+                rows.append({"round": number, "phase": name, **{k: round(v, 4) for k, v in now.items()}})
+                sent = f"{now['messages']:10.1f}  {now['kilobytes']:4.0f}" if "messages" in now else ""
                 write(
-                    f"{number:5d}  {name:7s}  {found['share']:13.3f}  {found['step_ms']:9.2f}  "
-                    f"{found['explained']:10.1f}  {found['alone']:10.1f}  {found['steps_per_second']:7.1f}  "
+                    f"{number:5d}  {name:7s}  {now['share']:13.3f}  {now['step_ms']:9.2f}  "
+                    f"{now['explained']:10.1f}  {now['alone']:10.1f}  {now['steps_per_second']:7.1f}  "
                     f"{sent}\n"
                 )
                 sys.stdout.flush()

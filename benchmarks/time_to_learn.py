@@ -209,19 +209,19 @@ def print_spread(rows: Sequence[dict[str, Any]]) -> None:
     """Print the lowest, median and highest value for each contender and each ratio."""
     for name in CONTENDERS:
         for column in ("steps_to_90%", "seconds_to_90%", "steps_to_99%", "seconds_to_99%", "best", "mirror"):
-            found = [row[column] for row in rows if row["contender"] == name and row[column] is not None]
-            if found:
-                low, middle, high = min(found), statistics.median(found), max(found)
-                times = f" ({len(found)} times)" if column.endswith("%") else ""
+            values = [row[column] for row in rows if row["contender"] == name and row[column] is not None]
+            if values:
+                low, middle, high = min(values), statistics.median(values), max(values)
+                times = f" ({len(values)} times)" if column.endswith("%") else ""
                 sys.stdout.write(
                     f"{name}, {column.replace('_', ' ')}{times}: "
                     f"min {low:g}, median {middle:g}, max {high:g}\n"
                 )
     for peer in PEERS:
-        found = [row[peer] for row in rows if peer in row]
-        if not found:
+        values = [row[peer] for row in rows if peer in row]
+        if not values:
             continue
-        low, middle, high = min(found), statistics.median(found), max(found)
+        low, middle, high = min(values), statistics.median(values), max(values)
         sys.stdout.write(f"default over {peer}: min {low:.4f}, median {middle:.4f}, max {high:.4f}\n")
 
 
@@ -250,8 +250,8 @@ def main() -> int:
             rows.append(row)
             print_row(row)
     print_spread(rows)
-    found = {peer: [row[peer] for row in rows if peer in row] for peer in PEERS}
-    ratios = {peer: statistics.median(values) for peer, values in found.items() if values}
+    ratios_of = {peer: [row[peer] for row in rows if peer in row] for peer in PEERS}
+    ratios = {peer: statistics.median(values) for peer, values in ratios_of.items() if values}
     mirrors = [row["mirror"] for row in rows if row["contender"] == "default"][:MIRROR_SEEDS]
     named = {"etienne": "default_over_etienne_at_most_1_12th", "plain": "default_over_plain_at_most_1_30th"}
     met = {named[peer]: ratio <= PEERS[peer] for peer, ratio in ratios.items()}

@@ -75,15 +75,15 @@ def fixed(view: RunView) -> tuple[object, ...]:
 def live(view: RunView) -> None:
     """Draw everything below the picture, at the newest step or the chosen one."""
     frame = selection.shown_frame(view)
-    said = ""
+    text = ""
     if frame is not None:
-        said = " ".join(filter(None, (without_masks(frame), with_masks(view), learned_with(view))))
+        text = " ".join(filter(None, (without_masks(frame), with_masks(view), learned_with(view))))
         if selection.step() is not None and frame.interventions.masks != view.interventions.masks:
-            said += " The switches show the masks at the newest step."
+            text += " The switches show the masks at the newest step."
     with below:
         explanation(view, word, others(run, word))
     with sentence:
-        st.html(f"<div>{said}</div>")
+        st.html(f"<div>{text}</div>")
     with two:
         st.html(two_losses(frame, view.config.train.task))
     with curves:

@@ -36,7 +36,7 @@ VOLATILE = ("seconds", "per_second", "steps_per_second", "tokens_per_second", "i
 
 def losses() -> dict[str, list[str]]:
     """Return the losses of the first steps, as floats in hexadecimal."""
-    found = {}
+    series = {}
     for name in RECIPES:
         for topology in KINDS_OF:
             for task in TASKS:
@@ -48,10 +48,10 @@ def losses() -> dict[str, list[str]]:
                 except InputError:
                     continue  # such as encoder-only for a task whose answers differ in length
                 reports = list(train(state))
-                found[f"{name} {topology} {task}"] = [
+                series[f"{name} {topology} {task}"] = [
                     float(x).hex() for report in reports for x in report.losses
                 ]
-    return found
+    return series
 
 
 def frames() -> dict[str, list[float]]:
@@ -60,21 +60,23 @@ def frames() -> dict[str, list[float]]:
     run.ready.wait(60)
     run.start()
     run.wait(120)
-    found = {}
+    recorded = {}
     for frame in run.view.frames:
         for row, maps in enumerate(frame.maps):
             for site, weights in maps.items():
                 values = np.nan_to_num(weights).astype(np.float64)
                 place = values.reshape(-1)[:: max(1, values.size // 7)]
-                found[f"{frame.step} {row} {site}"] = [float(x) for x in (values.sum(), values.max(), *place)]
+                recorded[f"{frame.step} {row} {site}"] = [
+                    float(x) for x in (values.sum(), values.max(), *place)
+                ]
     run.close()
     run.join()
-    return found
+    return recorded
 
 
 def printed() -> dict[str, Any]:
     """Return the JSON that the commands print."""
-    found = {}
+    outputs = {}
     with tempfile.TemporaryDirectory() as folder:
         out = str(Path(folder) / "run")
         for line in (
@@ -87,9 +89,9 @@ def printed() -> dict[str, Any]:
             told = io.StringIO()
             with contextlib.redirect_stdout(told), contextlib.redirect_stderr(io.StringIO()):
                 command(line.split())
-            said = [json.loads(line) for line in told.getvalue().splitlines() if line.startswith("{")]
-            found[line.replace(folder, "")] = _steady(said)
-    return found
+            lines = [json.loads(line) for line in told.getvalue().splitlines() if line.startswith("{")]
+            outputs[line.replace(folder, "")] = _steady(lines)
+    return outputs
 
 
 def _steady(value: Any) -> Any:
@@ -122,15 +124,15 @@ def main() -> None:
         print(hashlib.sha256(json.dumps(made["losses"]).encode()).hexdigest()[:16])  # noqa: T201
         return
     before = json.loads(Path(name).read_text())
-    found = [
+    different = [
         *differences(before["losses"], made["losses"], at="losses"),
         *differences(before["frames"], made["frames"], CLOSE, "frames"),
         *differences(before["printed"], json.loads(json.dumps(made["printed"])), CLOSE, "printed"),
     ]
-    counted = Counter("/".join(one.split(":")[0].split("/")[:2]) for one in found)
-    lines = [*(f"{place}: {n} differ" for place, n in counted.items()), *found[:10]]
+    counted = Counter("/".join(one.split(":")[0].split("/")[:2]) for one in different)
+    lines = [*(f"{place}: {n} differ" for place, n in counted.items()), *different[:10]]
     print("\n".join(lines) or "nothing differs")  # noqa: T201
-    sys.exit(bool(found))
+    sys.exit(bool(different))
 
 
 if __name__ == "__main__":

@@ -114,11 +114,11 @@ def tests_of(path: Path) -> list[str]:
     """Return the tests named after a file and its folders, those in `BESIDES`, and `WIRING`."""
     parts = path.with_suffix("").parts
     inside = parts[1:] if parts[0] == "transformer" else parts
-    found = [*BESIDES.get(inside[0], ()), *BESIDES.get("/".join(inside[:2]), ())]
+    paths = [*BESIDES.get(inside[0], ()), *BESIDES.get("/".join(inside[:2]), ())]
     for depth in range(2 if inside[0] == "pages" else 1, len(inside) + 1):
         at, name = ROOT / "tests" / Path(*inside[: depth - 1]), inside[depth - 1]
-        found = [str(one.relative_to(ROOT)) for one in [*at.glob(f"test_{name}*.py"), at / name]] + found
-    return [path for path in dict.fromkeys([*found, *WIRING]) if (ROOT / path).exists()]
+        paths = [str(one.relative_to(ROOT)) for one in [*at.glob(f"test_{name}*.py"), at / name]] + paths
+    return [path for path in dict.fromkeys([*paths, *WIRING]) if (ROOT / path).exists()]
 
 
 def survives(mutation: Mutation, tree: Path, minutes: float) -> bool:

@@ -36,8 +36,8 @@ def heap_in_use() -> int:
     """Bytes that the program has allocated; the resident memory beyond it is free space between them."""
     asked = ctypes.CDLL(None).mallinfo2
     asked.restype = _Allocated
-    found = asked()
-    in_use: int = found.uordblks + found.hblkhd
+    information = asked()
+    in_use: int = information.uordblks + information.hblkhd
     return in_use
 
 

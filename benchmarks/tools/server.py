@@ -34,9 +34,9 @@ def clean_environment() -> dict[str, str]:
 
 def free_port() -> int:
     """Return a free port."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
         return port
 
 

@@ -120,7 +120,7 @@ class Viewer:
         left = [part for part in self.query.split("&") if part.partition("=")[0] not in values]
         self.query = "&".join(left)
         for key, value in values.items():
-            (id_,) = [known for known in self._widgets if known.endswith(f"-{key}")]
+            (id_,) = [name for name in self._widgets if name.endswith(f"-{key}")]
             self._claimed[id_] = WidgetState(id=id_, **value)
         self._widgets |= self._claimed
         await self.answered(self.ask())

@@ -33,9 +33,9 @@ def _by_side(names: Sequence[str]) -> list[str]:
 
 def differs_in(left: RunConfig, right: RunConfig) -> str:
     """The difference between two runs, in one line."""
-    found = differing_settings(left, right)
+    settings = differing_settings(left, right)
     batches = "the same batches" if left.sees_batches_of(right) else "other batches"
-    line = differences(found, most=4 if len(found) <= 4 else 2)
+    line = differences(settings, most=4 if len(settings) <= 4 else 2)
     return f"{line or 'nothing differs'} · {batches}"
 
 
@@ -65,11 +65,11 @@ def data_of(configs: Sequence[RunConfig], endings: Sequence[Ending] = ()) -> dic
         asks = "Does a head turn in each, at about the same step, and is it the same head? Guess, then watch."
         return _data(names_of(configs), says, examples) | {"asks": f"{what} {asks}"}
     left, right = configs
-    known = [race.look_for for race in RACES.values() if (race.left, race.right) == (left, right)]
+    sentences = [race.look_for for race in RACES.values() if (race.left, race.right) == (left, right)]
     differs = html.escape(differs_in(left, right))
     what = f"<b>{differs[0].upper()}{differs[1:]}.</b>"
     asks = f"{what} Which of the two learns the {examples}, and which sooner? Guess, then watch."
-    return _data(names_of(configs), f"{what} {''.join(known)}", examples) | {"asks": asks}
+    return _data(names_of(configs), f"{what} {''.join(sentences)}", examples) | {"asks": asks}
 
 
 def _data(names: Sequence[str], says: str, examples: str | None = None) -> dict[str, Any]:

@@ -35,14 +35,14 @@ def explanation(view: RunView, word: str, beside: tuple[str, ...] = ()) -> None:
 
     try:
         passed = trace(arranged(view.config, session.arranged), snapshot, word, beside)
-        found = explained(passed, place.box, place.table, place.head, place.row, place.column)
+        number = explained(passed, place.box, place.table, place.head, place.row, place.column)
     except InputError as error:
         show_error(error)
         return
-    st.markdown(f"**{plain(found.title)}**, model of step {snapshot.step:,}. {plain(found.sentence)}")
+    st.markdown(f"**{plain(number.title)}**, model of step {snapshot.step:,}. {plain(number.sentence)}")
     with st.container(horizontal=True, vertical_alignment="center", gap="large"):
-        st.latex(found.formula, width="content")
-        st.latex(found.numbers, width="content")
+        st.latex(number.formula, width="content")
+        st.latex(number.numbers, width="content")
 
 
 def look_at_cell(kind: str, site: str, head: int, point: object) -> None:

@@ -33,8 +33,8 @@ def with_masks(view: RunView) -> str:
         "causal": "with the <b>causal mask</b>, a row sees only what was written before it",
         "padding": "with the <b>padding mask</b>, no row sees [PAD]",
     }
-    said = "; ".join(text for mask, text in on.items() if view.masks[mask])
-    return said and f"{said[0].upper()}{said[1:]}."
+    sentence = "; ".join(text for mask, text in on.items() if view.masks[mask])
+    return sentence and f"{sentence[0].upper()}{sentence[1:]}."
 
 
 def learned_with(view: RunView) -> str:

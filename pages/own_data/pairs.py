@@ -104,14 +104,14 @@ def _read_from(key: str) -> None:
             reading = read_pairs(upload.files, heading=st.session_state[HEADING])
             st.session_state["pairs_read"] = replace(upload, reading=reading)
             return
-        found = _uploaded() if key == "pairs_upload" else _pasted()
+        content = _uploaded() if key == "pairs_upload" else _pasted()
     except InputError as error:
         st.session_state["pairs_refused"] = str(error)
         return
-    if found is not None:
-        st.session_state["pairs_read"] = found
-        st.session_state[HEADING] = found.reading.heading is not None
-        put_caps(suggested(found.reading))
+    if content is not None:
+        st.session_state["pairs_read"] = content
+        st.session_state[HEADING] = content.reading.heading is not None
+        put_caps(suggested(content.reading))
 
 
 def _pasted() -> Upload | None:

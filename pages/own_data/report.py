@@ -112,11 +112,11 @@ def _counted(upload: Upload | None, own: OwnPairs | None) -> str:
     if upload is None:
         return f"{kept}."
     reading = upload.reading
-    said = f"**{plain(reading.format)}**, {upload.name}: **{reading.read:,}** pairs read"
+    sentence = f"**{plain(reading.format)}**, {upload.name}: **{reading.read:,}** pairs read"
     if own is not None:
         fewer = len(own.capped.pairs) < reading.read
-        said += f", {kept}{'; loosen the limits below to keep more' if fewer else ''}"
-    return "  \n".join([f"{said}.", *map(plain, remarks(reading))])
+        sentence += f", {kept}{'; loosen the limits below to keep more' if fewer else ''}"
+    return "  \n".join([f"{sentence}.", *map(plain, remarks(reading))])
 
 
 def _to_training() -> None:

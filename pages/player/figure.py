@@ -60,9 +60,9 @@ def live_figure(
     """
 
     def clicked() -> None:
-        found = point_of(picture, sent_value(key, "clicked"))
-        if on_click is not None and found is not None:
-            on_click(*found)
+        point = point_of(picture, sent_value(key, "clicked"))
+        if on_click is not None and point is not None:
+            on_click(*point)
 
     _component(
         key=key,

@@ -81,16 +81,16 @@ def cast(story: Story, first: AnyRun | None) -> dict[str, str]:
     Raises:
         InputError: a run that this server does not allow.
     """
-    found: dict[str, str] = {}
+    run_ids: dict[str, str] = {}
     visitor = session.visitor.name
     for name, role in story.runs.items():
-        if first is not None and not found:
-            found[name] = REGISTRY.reserve(first.config, first.words, visitor=visitor, id_=first.id)
+        if first is not None and not run_ids:
+            run_ids[name] = REGISTRY.reserve(first.config, first.words, visitor=visitor, id_=first.id)
         elif role.trains:
             token, words = new_token(), story.words_of(name) or None
-            found[name] = REGISTRY.reserve(role.config, words, visitor=visitor, token=token)
-            keyring.accept_token(found[name], token)
-    return found
+            run_ids[name] = REGISTRY.reserve(role.config, words, visitor=visitor, token=token)
+            keyring.accept_token(run_ids[name], token)
+    return run_ids
 
 
 def leave() -> None:
@@ -166,15 +166,15 @@ def train_beat(beat: Beat, presentation: Mapping[str, Any]) -> None:
 
 def hides_of(story: Story, name: str, shown: frozenset[int]) -> HiddenParts:
     """The parts of a run, or of its recording, that are still hidden: no beat has revealed them yet."""
-    found = []
+    hidden = []
     for place, beat in enumerate(story.beats):
         if beat.hides is None or place in shown or name not in beat.roles:
             continue
         if beat.hides == "later":
-            found.append(Hidden(after=_last(beat, story, name)))
+            hidden.append(Hidden(after=_last(beat, story, name)))
         elif beat.kind is not None and beat.row is not None:
-            found.append(Hidden(word=beat.word, kind=beat.kind, row=beat.row - 1))
-    return tuple(found)
+            hidden.append(Hidden(word=beat.word, kind=beat.kind, row=beat.row - 1))
+    return tuple(hidden)
 
 
 def _last(beat: Beat, story: Story, name: str) -> int:
@@ -187,27 +187,27 @@ def _last(beat: Beat, story: Story, name: str) -> int:
 
 
 def _recording(story: Story, name: str) -> AnyRun:
-    found = recording(OF_STORIES[story.runs[name].recording or ""])
-    if found is None:
+    demo = recording(OF_STORIES[story.runs[name].recording or ""])
+    if demo is None:
         raise InputError("The recording of this story cannot be read. Install the app anew.")
-    return found
+    return demo
 
 
 def as_data(story: Story, presentation: Mapping[str, Any]) -> dict[str, Any]:
     """The data with which the browser presents a story."""
     shown, runs = frozenset(presentation["shown"]), presentation["runs"]
-    known, races = {}, {}
+    configs, races = {}, {}
     for name, role in story.runs.items():
         hides = hides_of(story, name, shown)
         recorded = _readable(_recording(story, name).id, hides) if role.recording else None
-        known[name] = _readable(runs.get(name), hides) | {"recording": recorded}
+        configs[name] = _readable(runs.get(name), hides) | {"recording": recorded}
     for beat in story.beats:
         if beat.against:
             sides = [story.runs[name].config for name in beat.roles]
             races["|".join(beat.roles)] = data_of(sides) | {"clock": "steps"}
     beats = [asdict(beat) | {"pinned": beat.pinned, "roles": beat.roles} for beat in story.beats]
-    said = {"kind": story.kind, "beats": beats, "before": BEFORE, "presentation": dict(presentation)}
-    return said | {"runs": known, "races": races}
+    data = {"kind": story.kind, "beats": beats, "before": BEFORE, "presentation": dict(presentation)}
+    return data | {"runs": configs, "races": races}
 
 
 def _readable(id_: str | None, hides: HiddenParts) -> dict[str, str | None]:

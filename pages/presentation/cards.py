@@ -40,8 +40,8 @@ def card(name: str, story: Story) -> None:
 @lru_cache(maxsize=64)
 def _picture(beat: Beat, recorded: str | None) -> tuple[Array, str, str] | None:
     """The map of a beat at the last step of a recording, with its caption and its text for screen readers."""
-    found = recording(OF_STORIES[recorded]) if recorded else None
-    frame = found and found.view.frame
+    demo = recording(OF_STORIES[recorded]) if recorded else None
+    frame = demo and demo.view.frame
     if not frame or not (sites := sites_of(frame.axes, beat.kind or "cross")):
         return None
     row = frame.row_of(beat.word)

@@ -38,12 +38,12 @@ def offer_tour(run: AnyRun | None) -> None:
 def listing() -> None:
     """Draw a card for each story, tours first; and behind them the visitor's own run and story."""
     st.markdown("A story leads you through the app, one slide at a time.")
-    found = sorted(stories().items(), key=lambda item: getattr(item[1], "kind", "") != TOUR)
-    good = {name: story for name, story in found if isinstance(story, Story)}
+    listed = sorted(stories().items(), key=lambda item: getattr(item[1], "kind", "") != TOUR)
+    good = {name: story for name, story in listed if isinstance(story, Story)}
     with st.container(key="stories"):
         for name, story in good.items():
             card(name, story)
-    for name, error in found:
+    for name, error in listed:
         if name not in good:
             show_error(f"{name}.toml: {error}")
     with st.expander("Use your own run, or write a story", expanded=bool(session.own_story)):
@@ -141,17 +141,17 @@ def _add(runs: tuple[AnyRun, ...], word: str) -> None:
 def _beat(view: RunView, word: str) -> dict[str, Any]:
     """The state of the screen as fields of `Beat`, with the sentence about the head that is drawn large."""
     kind, kept, frame = selection.kind(view), session.pinned, selection.shown_frame(view)
-    found: dict[str, Any] = {"says": "Say here what there is to see."}
+    beat: dict[str, Any] = {"says": "Say here what there is to see."}
     if frame is not None and word in (tracked.text for tracked in frame.words):
         head = frame.large_head(sites_of(frame.axes, kind), kept)
-        found["says"] = html.unescape(narration(frame, word, *head))[:320] or found["says"]
+        beat["says"] = html.unescape(narration(frame, word, *head))[:320] or beat["says"]
     page = session.page if session.page in (RACE, INSIDE) else "Watch"
     at = selection.step()
-    found |= {"page": page, "word": word, "kind": kind}
-    found["head"] = f"{kept[0]}.{kept[1] + 1}" if kept else "clearest"
-    found["step"] = str(at) if at is not None else "end" if view.state in ENDED else "live"
+    beat |= {"page": page, "word": word, "kind": kind}
+    beat["head"] = f"{kept[0]}.{kept[1] + 1}" if kept else "clearest"
+    beat["step"] = str(at) if at is not None else "end" if view.state in ENDED else "live"
     if view.state != IDLE:
-        found["command"] = "start"  # without effect in later beats of a run: it has started
+        beat["command"] = "start"  # without effect in later beats of a run: it has started
     if page == INSIDE and session.box is not None:
-        found["box"] = session.box.box
-    return found
+        beat["box"] = session.box.box
+    return beat

@@ -54,42 +54,42 @@ def beams_tab(run: AnyRun, word: str) -> Draw:
 
     def draw(view: RunView, snapshot: Snapshot | None, answer: Answer | None) -> None:
         """Draw the beam search for the word, with the model at one step."""
-        found, refused = None, ""
+        beams, refused = None, ""
         try:
             if answer is not None and snapshot is not None:
                 asked = model_of(view, snapshot)
-                found = asked.beams(answer.question.text, width, penalty)
+                beams = asked.beams(answer.question.text, width, penalty)
         except InputError as error:
             refused = str(error)
         show_error_in(problem, refused)
-        if found is None:
+        if beams is None:
             verdict.markdown("")
             for place in (tree, table):
                 place.skeleton(height=200)
             return
         with verdict:
-            st.html(_verdict(found))
+            st.html(_verdict(beams))
         with tree:
-            at = f"beams{found.width}-step{found.step}-seed{view.config.seed}"
+            at = f"beams{beams.width}-step{beams.step}-seed{view.config.seed}"
             live_figure(
                 beam_tree(
-                    found.tree.nodes,
-                    list(found.tokens),
-                    title=f"<b>{_beams_of(found.width)}</b> · step {found.step:,}"
-                    f"<br><span style='font-size:0.75em'>“{escaped(found.question.text)}” · "
-                    f"length penalty {found.length_penalty:g} · seed {view.config.seed}</span>",
-                    step=found.step,
+                    beams.tree.nodes,
+                    list(beams.tokens),
+                    title=f"<b>{_beams_of(beams.width)}</b> · step {beams.step:,}"
+                    f"<br><span style='font-size:0.75em'>“{escaped(beams.question.text)}” · "
+                    f"length penalty {beams.length_penalty:g} · seed {view.config.seed}</span>",
+                    step=beams.step,
                 ),
                 key="beam_tree_figure",
                 height=TALL,
-                file_name=f"headlight-{found.question.text}-{at}",
+                file_name=f"headlight-{beams.question.text}-{at}",
             )
         with table:
-            st.caption(_how_to_read(found, view.config.model.topology == "encoder-only"))
+            st.caption(_how_to_read(beams, view.config.model.topology == "encoder-only"))
             st.dataframe(
                 pd.DataFrame(
-                    [_row(_beams_of(found.width), output) for output in found.outputs]
-                    + [_row("greedy", found.greedy)]
+                    [_row(_beams_of(beams.width), output) for output in beams.outputs]
+                    + [_row("greedy", beams.greedy)]
                 ),
                 hide_index=True,
                 column_config={
@@ -103,10 +103,10 @@ def beams_tab(run: AnyRun, word: str) -> Draw:
 
 def _verdict(found: Beams) -> str:
     """The answers of beam search and greedy decoding side by side, as HTML."""
-    said = f"{_beams_of(found.width)} → {_said(found.outputs[0])}"
+    sentence = f"{_beams_of(found.width)} → {_said(found.outputs[0])}"
     beside = _said(found.greedy) if found.differs_from_greedy else "<b>the same</b>"
     return (
-        f"<div class='hl-verdict' data-step='{found.step}'>{said}<span style='padding-left: 2.5rem'>"
+        f"<div class='hl-verdict' data-step='{found.step}'>{sentence}<span style='padding-left: 2.5rem'>"
         f"greedy → {beside}</span></div>"
     )
 

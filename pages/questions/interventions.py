@@ -38,8 +38,8 @@ def head_options(view: RunView) -> dict[str, tuple[str, int]]:
 
 def blocks(run: AnyRun, word: str) -> tuple[Block, ...]:
     """The blocked cells of one run and one word."""
-    owner, found = st.session_state.get("blocks", (None, ()))
-    return found if owner == (run.id, word) else ()
+    owner, cells = st.session_state.get("blocks", (None, ()))
+    return cells if owner == (run.id, word) else ()
 
 
 def taken(run: AnyRun, word: str) -> Interventions:

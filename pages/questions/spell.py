@@ -175,7 +175,7 @@ def _narration(
     answer: Answer, reading: Reading, site: str, head: int, lit: int | None, target_score: str
 ) -> str:
     axes = reading.axes[site]
-    said = narrate(
+    sentence = narrate(
         reading.maps[site][head],
         axes.kind,
         reading.tokens(axes.query),
@@ -183,27 +183,27 @@ def _narration(
         **counts(answer, target_score),
         row=lit,
     )
-    return plain(said)
+    return plain(sentence)
 
 
 def _pin(point: object, sites: list[str], axes: MapAxes) -> None:
     """Pin the clicked small map as the large one; a second click unpins it."""
-    found = tile_at(point, axes) if isinstance(point, tuple) else None
-    if found is not None:
-        picked = sites[found[0]], found[1]
+    tile = tile_at(point, axes) if isinstance(point, tuple) else None
+    if tile is not None:
+        picked = sites[tile[0]], tile[1]
         session.pinned = None if session.pinned == picked else picked
 
 
 def _spelled(answer: Answer, row: int) -> str:
     """The right answer and both outputs, with the current letter highlighted."""
-    known = answer.question.answer is not None
+    has_answer = answer.question.answer is not None
     lines = {INPUTS["free"]: _written_cells(answer, answer.free, row)}
-    if known:
+    if has_answer:
         lines = {
             "right answer": "".join(f"<td>{html.escape(token)}</td>" for token in answer.expected),
             INPUTS["forced"]: _written_cells(answer, answer.forced, row),
         } | lines
-    mark = RIGHT[answer.right] if known else "? right answer not known"
+    mark = RIGHT[answer.right] if has_answer else "? right answer not known"
     text = html.escape(as_written(answer.output, answer.stopped))
     rows = "".join(f"<tr><th>{name}</th>{cells}</tr>" for name, cells in lines.items())
     return (

@@ -45,7 +45,7 @@ def known_runs(run: AnyRun | None) -> Iterator[RunFacts]:
     ids = session.known_runs
     ids[:0] = [parent.id for parent in parents(run.view) if parent.id not in ids][::-1] if run else []
     every = [*(id_ for id_ in keyring.own_runs() if id_ not in ids), *ids]
-    return (found for id_ in reversed(every) if (found := REGISTRY.facts_of_run(id_)) is not None)
+    return (facts for id_ in reversed(every) if (facts := REGISTRY.facts_of_run(id_)) is not None)
 
 
 def listed_runs(current: AnyRun) -> tuple[list[RunFacts], dict[str, RunFacts]]:

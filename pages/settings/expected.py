@@ -28,9 +28,11 @@ def expected(config: RunConfig | None, pace: float | None = None) -> tuple[str, 
     """
     if config is None or not (config.device == "cpu" or (config.device == "auto" and not has_gpu())):
         return "", False
-    known = [preset.reaches for preset in PRESETS.values() if preset.reaches and _same(config, preset.config)]
-    if known and config.train.goal is not None:
-        steps, what = known[0], ""
+    reached = [
+        preset.reaches for preset in PRESETS.values() if preset.reaches and _same(config, preset.config)
+    ]
+    if reached and config.train.goal is not None:
+        steps, what = reached[0], ""
     else:
         steps, what = config.train.steps, f" for {config.train.steps:,} steps"
     seconds = run_seconds(config, steps)
@@ -57,12 +59,12 @@ def at_once(config: RunConfig | None) -> RunConfig | None:
 def model_size(config: RunConfig) -> str:
     """Describe the parameters, the memory, and the number of epochs over a finite training set."""
     full = resolved(config)
-    said = f"{parameter_count(full.model):,} parameters, about {_bytes(training_bytes(full))} to train"
+    sentence = f"{parameter_count(full.model):,} parameters, about {_bytes(training_bytes(full))} to train"
     if at_once(config) is None:
-        said += "; built when you press Start"
+        sentence += "; built when you press Start"
     if config.train.epochs is not None:
-        said += f". {config.train.epochs:g} epochs of {config.train.examples:,} words"
-    return f"{said}."
+        sentence += f". {config.train.epochs:g} epochs of {config.train.examples:,} words"
+    return f"{sentence}."
 
 
 def _bytes(n: int) -> str:

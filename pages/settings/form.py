@@ -63,9 +63,9 @@ class Form:
         """
         if isinstance(step, int):
             _drop_infinite(key)
-        said = text.format(limits=RunConfig.limit_of(SETTING_OF_WIDGET[key]))
+        help_text = text.format(limits=RunConfig.limit_of(SETTING_OF_WIDGET[key]))
         shown = at.number_input(
-            self._marked(key, label), value=self._begun[key], step=step, **_of(key, said), **more
+            self._marked(key, label), value=self._begun[key], step=step, **_of(key, help_text), **more
         )
         self._note(key, shown)
 

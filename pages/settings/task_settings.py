@@ -91,16 +91,16 @@ def tokenizer_settings(form: Form) -> None:
 
 
 def _patterns(task: str) -> tuple[str, ...] | None:
-    known, key = PATTERNS[task], f"patterns_{task}"
+    patterns, key = PATTERNS[task], f"patterns_{task}"
     # Assign the value: on the first run of another page, the new widget does not find the old widget's value.
-    st.session_state[key] = [name for name in st.session_state.get(key, ()) if name in known]
+    st.session_state[key] = [name for name in st.session_state.get(key, ()) if name in patterns]
     chosen = st.multiselect(
         "Sentence patterns",
-        list(known),
+        list(patterns),
         key=key,
         persist_state="session",
         placeholder="all",
         help="Patterns to train on; empty: all. "
-        + " ".join(f"**{name}**: {look_for}" for name, look_for in known.items()),
+        + " ".join(f"**{name}**: {look_for}" for name, look_for in patterns.items()),
     )
-    return tuple(name for name in known if name in chosen) or None
+    return tuple(name for name in patterns if name in chosen) or None

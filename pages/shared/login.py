@@ -13,15 +13,15 @@ def login() -> None:
     An `[auth]` section of the secrets file asks for login by OpenID Connect; `server.trustedUserHeaders`
     names headers in which a proxy passes on the visitor's name.
     """
-    known = st.user.get("is_logged_in")  # None without [auth]
+    is_logged_in = st.user.get("is_logged_in")  # None without [auth]
     headers = list((st.get_option("server.trustedUserHeaders") or {}).values())
-    if known is False:
+    if is_logged_in is False:
         _offer()
         st.stop()
     if not all(st.user.get(name) for name in headers):
         st.error("This server is only available through its proxy. Open the address of the proxy.")
         st.stop()
-    if known or headers:
+    if is_logged_in or headers:
         _who(
             next((str(st.user[name]) for name in (*headers, "name", "email") if name in st.user), "somebody")
         )

@@ -61,9 +61,9 @@ def _note_beside() -> None:
     named = st.query_params.get(BESIDE)
     if named is None or named == session.beside:
         return
-    found = [id_ for id_ in named.split(",")[:MOST_BESIDE] if REGISTRY.facts_of_run(id_) is not None]
-    session.known_runs.extend(id_ for id_ in found if id_ not in session.known_runs)
-    session.beside = ",".join(found) or None
+    ids = [id_ for id_ in named.split(",")[:MOST_BESIDE] if REGISTRY.facts_of_run(id_) is not None]
+    session.known_runs.extend(id_ for id_ in ids if id_ not in session.known_runs)
+    session.beside = ",".join(ids) or None
 
 
 def choose(run: AnyRun) -> None:

@@ -129,12 +129,18 @@ class RunBroadcaster:
                 self._grew_at, self._newest = now, steps[-1]
             at, before = self._next(steps, now, seconds), self.now
             state = self._state(view, at, n_viewers)
-            said = json.dumps(state, separators=(",", ":")).encode()
+            message = json.dumps(state, separators=(",", ":")).encode()
             version, news = self.index.version, before.news
             if version != before.version:
                 news = json.dumps(self.index.news).encode()
             self.now = Now(
-                view, at, said, before.counted + (said != before.said), version, news, state["presentation"]
+                view,
+                at,
+                message,
+                before.counted + (message != before.said),
+                version,
+                news,
+                state["presentation"],
             )
 
     def _next(self, steps: tuple[int, ...], now: float, seconds: float) -> int:
@@ -154,11 +160,11 @@ class RunBroadcaster:
 
     def _state(self, view: RunView, at: int, n_viewers: int) -> dict[str, Any]:
         place = self.run.place
-        said = ""
+        message = ""
         if place is not None:
-            said = in_line(place, REGISTRY.limits.training)
+            message = in_line(place, REGISTRY.limits.training)
         elif not view.frames:
-            said = failure(view) if view.state == FAILED else "Building the untrained model…"
+            message = failure(view) if view.state == FAILED else "Building the untrained model…"
         frame = view.frame
         return {
             "state": view.state,
@@ -166,8 +172,8 @@ class RunBroadcaster:
             "planned": view.planned,
             "newest": view.frames.steps[-1] if view.frames else None,
             "status": status_line(view, place),
-            "headline": self.index.headline(view, frame) if frame is not None else said,
-            "waits": said,
+            "headline": self.index.headline(view, frame) if frame is not None else message,
+            "waits": message,
             "owner": REGISTRY.owners.shown(view.id),
             "presentation": REGISTRY.owners.presentation(view.id),
             "turned": view.turned_at
@@ -228,10 +234,10 @@ class RunBroadcaster:
         if (made := self._chunks.get(name)) is None:
             frames = self.view.frames
             every = (chunk for word in frames.words for chunk in frames.chunks_of(word))
-            found = next((chunk for chunk in every if name_of(chunk) == name), None)
-            if found is None:
+            named = next((chunk for chunk in every if name_of(chunk) == name), None)
+            if named is None:
                 return None
-            shown = encoded(without_rows(found, self.hides))
+            shown = encoded(without_rows(named, self.hides))
             made = gzip.compress(shown, 5)  # outside the lock: no look at the run waits for it
             with self._lock:
                 _keep(self._chunks, name, made)

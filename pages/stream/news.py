@@ -185,8 +185,8 @@ async def news(socket: WebSocket) -> None:
     """Handle the WebSocket of a page that watches one run."""
     run_id = socket.path_params["run"]
     offered = [one for one in socket.scope.get("subprotocols", ()) if one.startswith(SUBPROTOCOL_PREFIX)]
-    known = SHAPE.fullmatch(run_id) and offered
-    hides = verify(offered[0].removeprefix(SUBPROTOCOL_PREFIX), run_id) if known else None
+    is_known = SHAPE.fullmatch(run_id) and offered
+    hides = verify(offered[0].removeprefix(SUBPROTOCOL_PREFIX), run_id) if is_known else None
     if hides is None or not is_allowed_origin(socket):
         await socket.close(REFUSED)
         return
@@ -196,12 +196,12 @@ async def news(socket: WebSocket) -> None:
         return
     _sockets.add(socket)
     try:
-        found = await _broadcaster(run_id, hides)
+        broadcaster = await _broadcaster(run_id, hides)
         await socket.accept(subprotocol=offered[0])
-        if found is None:
+        if broadcaster is None:
             await socket.close(REFUSED)
             return
-        await _attend(socket, *_held(*found))  # the broadcaster may have been forgotten meanwhile
+        await _attend(socket, *_held(*broadcaster))  # the broadcaster may have been forgotten meanwhile
     finally:
         _sockets.discard(socket)
 
@@ -246,10 +246,12 @@ async def _admitted(request: Request) -> RunBroadcaster:
     """The broadcaster of the run that a request may read; any other request is refused."""
     run_id = request.path_params["run"]
     hides = verify(request.headers.get(HEADER, ""), run_id) if SHAPE.fullmatch(run_id) else None
-    found = None if hides is None or not is_allowed_origin(request) else await _broadcaster(run_id, hides)
-    if found is None:
+    broadcaster = (
+        None if hides is None or not is_allowed_origin(request) else await _broadcaster(run_id, hides)
+    )
+    if broadcaster is None:
         raise HTTPException(403, "")
-    return found[0]
+    return broadcaster[0]
 
 
 async def index(request: Request) -> Response:

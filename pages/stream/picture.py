@@ -85,19 +85,19 @@ def change(run: AnyRun, view: RunView, step: int, asked: Mapping[str, str]) -> b
     """
     word = asked.get("word", "")
     before, after = _snapshot(view, step), _snapshot(view, step + 1)
-    found = step_change(view.config, before, after)
+    numbers = step_change(view.config, before, after)
     passed = trace(view.config, after, word, beside(run, word, asked))
     later = {site: one.weights for site, one in passed.attentions.items()}
     later["probabilities"] = passed.probabilities
-    head = asdict(found) | {
-        "boxes": {name: asdict(box) | {"ratio": box.ratio} for name, box in found.boxes.items()},
+    head = asdict(numbers) | {
+        "boxes": {name: asdict(box) | {"ratio": box.ratio} for name, box in numbers.boxes.items()},
         "sites": {site: array.size for site, array in later.items()},
     }
     return with_numbers(head, later.values())
 
 
 def _snapshot(view: RunView, step: int) -> Snapshot:
-    found = view.snapshot_at(step)
-    if found is None:
+    snapshot = view.snapshot_at(step)
+    if snapshot is None:
         raise InputError("There is nothing to look into yet: the untrained model is being built.")
-    return found
+    return snapshot

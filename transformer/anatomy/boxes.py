@@ -95,21 +95,21 @@ def mask_codes(trace: ForwardTrace, site: str) -> Array:
 
 def boxes(trace: ForwardTrace) -> tuple[Box, ...]:
     """Every box of a model in the order of its forward pass."""
-    found = []
+    all_boxes = []
     for stack_name, stack in trace.stacks.items():
         sites = [site for site in trace.axes if site.split(".")[0] == stack_name]
         side = trace.axes[sites[0]].query
-        found.append(_embedding(trace, stack_name, stack, side))
+        all_boxes.append(_embedding(trace, stack_name, stack, side))
         for layer, part in enumerate(stack.layers):
-            found += [
+            all_boxes += [
                 _attention(trace, site, trace.axes[site], trace.attentions[site])
                 for site in sites
                 if int(site.split(".")[1]) == layer
             ]
-            found.append(_feed_forward(trace, f"{stack_name}.{layer}.feed_forward", part, side))
+            all_boxes.append(_feed_forward(trace, f"{stack_name}.{layer}.feed_forward", part, side))
         writes = any(trace.axes[site].writes for site in sites)
-        found.append(_output(trace, stack_name, stack, side, writes))
-    return tuple(found)
+        all_boxes.append(_output(trace, stack_name, stack, side, writes))
+    return tuple(all_boxes)
 
 
 def scaled_embedding(trace: ForwardTrace, stack: StackPass) -> Array:
@@ -267,9 +267,9 @@ def packed(trace: ForwardTrace, step: int, **more: Any) -> bytes:
     Args:
         more: further entries of the line of JSON.
     """
-    found = boxes(trace)
-    sides = {side: trace.tokens(side) for box in found for side in (box.side, box.key_side) if side}
-    writing = next(box for box in reversed(found) if box.kind == "output").side
+    all_boxes = boxes(trace)
+    sides = {side: trace.tokens(side) for box in all_boxes for side in (box.side, box.key_side) if side}
+    writing = next(box for box in reversed(all_boxes) if box.kind == "output").side
     arrays: list[Array] = []
 
     def placed(array: Array) -> list[int]:
@@ -308,7 +308,7 @@ def packed(trace: ForwardTrace, step: int, **more: Any) -> bytes:
                     for table in box.tables
                 ],
             }
-            for box in found
+            for box in all_boxes
         ],
     }
     return with_numbers(head | more, arrays)

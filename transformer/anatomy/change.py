@@ -139,9 +139,9 @@ def _step_change(config: RunConfig, before: Snapshot, after: Snapshot) -> StepCh
         raise InputError(diverged(before.step))
     asked = batch.prompt if config.model.topology == "decoder-only" else batch.src  # there src has the answer
     rows = []
-    for reads, label, said in zip(asked[:ROWS], labels, logits.detach(), strict=False):
+    for reads, label, row_logits in zip(asked[:ROWS], labels, logits.detach(), strict=False):
         real = label != pad_id  # (T,)
-        places = zip(said[None, real].split(1, dim=1), label[None, real].split(1, dim=1), strict=True)
+        places = zip(row_logits[None, real].split(1, dim=1), label[None, real].split(1, dim=1), strict=True)
         losses = tuple(sum_of_losses(*place, pad_id, smoothing).item() for place in places)
         read = task.src_tokenizer.tokens(reads[reads != pad_id].tolist())
         written = task.tgt_tokenizer.tokens(label[real].tolist())

@@ -29,15 +29,15 @@ def explained(trace: ForwardTrace, box: str, table: str, head: int, row: int, co
     Raises:
         InputError: there is no such box or table.
     """
-    found = next((one for one in boxes(trace) if one.name == box), None)
-    place = None if found is None else next((one for one in found.tables if one.key == table), None)
-    if found is None or place is None:
+    named_box = next((one for one in boxes(trace) if one.name == box), None)
+    place = None if named_box is None else next((one for one in named_box.tables if one.key == table), None)
+    if named_box is None or place is None:
         raise InputError("This model does not have the chosen cell; choose a cell of its picture.")
     n_heads = len(place.values) if place.values.ndim == 3 else 1
     *_, rows, columns = place.values.shape
     cell = Cell(
         trace=trace,
-        box=found,
+        box=named_box,
         table=place,
         head=min(head, n_heads - 1),
         row=min(row, rows - 1),
@@ -47,7 +47,7 @@ def explained(trace: ForwardTrace, box: str, table: str, head: int, row: int, co
     of_head = f", head {cell.head + 1}" if n_heads > 1 else ""
     return replace(
         made,
-        title=f"{found.title}{of_head} · {place.name}",
+        title=f"{named_box.title}{of_head} · {place.name}",
         formula=broken_formula(made.formula),
         numbers=broken_numbers(made.numbers),
     )

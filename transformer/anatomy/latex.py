@@ -306,11 +306,11 @@ def _split(text: str, separators: Sequence[str]) -> list[tuple[str, str]]:
     while i < len(text):
         escaped = i and text[i - 1] == "\\"
         depth += 0 if escaped else {"{": 1, "}": -1}.get(text[i], 0)
-        found = next((s for s in separators if depth == 0 and text.startswith(s, i)), None)
-        if found is None:
+        separator = next((s for s in separators if depth == 0 and text.startswith(s, i)), None)
+        if separator is None:
             i += 1
             continue
         parts.append((before, text[begin:i]))
-        before, begin = found, i + len(found)
+        before, begin = separator, i + len(separator)
         i = begin
     return [*parts, (before, text[begin:])]

@@ -49,9 +49,13 @@ def score_parts(trace: ForwardTrace, site: str) -> tuple[Parts, Parts]:
 def packed_parts(trace: ForwardTrace, sites: Iterable[str]) -> bytes:
     """A line of JSON with the names of the parts, by site; after it the parts of its queries and of its keys
     as float32, little-endian."""
-    found = {site: score_parts(trace, site) for site in sites}
-    names = {site: {"query": list(queries), "key": list(keys)} for site, (queries, keys) in found.items()}
-    return with_numbers(names, (one for sides in found.values() for side in sides for one in side.values()))
+    parts_of_site = {site: score_parts(trace, site) for site in sites}
+    names = {
+        site: {"query": list(queries), "key": list(keys)} for site, (queries, keys) in parts_of_site.items()
+    }
+    return with_numbers(
+        names, (one for sides in parts_of_site.values() for side in sides for one in side.values())
+    )
 
 
 def _before(trace: ForwardTrace, stack: str, module: str | None) -> Parts:
@@ -76,11 +80,11 @@ def _before(trace: ForwardTrace, stack: str, module: str | None) -> Parts:
 
 def _sublayers(trace: ForwardTrace, stack: str) -> list[ResidualPass]:
     """The sublayers of a stack, in order."""
-    found: list[ResidualPass] = []
+    sublayers: list[ResidualPass] = []
     for i, layer in enumerate(trace.stacks[stack].layers):
         here = (one for site, one in trace.attentions.items() if _is_of(site, stack, i))
-        found += [*here, layer]
-    return found
+        sublayers += [*here, layer]
+    return sublayers
 
 
 def _is_of(site: str, stack: str, layer: int) -> bool:
@@ -99,11 +103,11 @@ def _fewer(parts: Parts) -> Parts:
     """The parts, with those of a layer added up where there are more than MOST."""
     if len(parts) <= MOST:
         return parts
-    found: Parts = {}
+    grouped: Parts = {}
     for name, values in parts.items():
         layer = name.split(",")[0]
-        found[layer] = found[layer] + values if layer in found else values
-    return found
+        grouped[layer] = grouped[layer] + values if layer in grouped else values
+    return grouped
 
 
 def _output(trace: ForwardTrace, stack: str) -> Parts:
@@ -126,21 +130,23 @@ def _through(trace: ForwardTrace, parts: Parts, norm: str) -> Parts:
     else:
         deviation = np.sqrt(whole.var(axis=-1, keepdims=True) + model.norm_eps)
     gain, bias = (trace.parameters[f"{norm}.{name}"].astype(np.float64) for name in ("weight", "bias"))
-    found = {name: gain * (one - one.mean(axis=-1, keepdims=True)) / deviation for name, one in parts.items()}
-    found[BIASES] = found.get(BIASES, 0.0) + np.broadcast_to(bias, whole.shape)
-    return found
+    normalised = {
+        name: gain * (one - one.mean(axis=-1, keepdims=True)) / deviation for name, one in parts.items()
+    }
+    normalised[BIASES] = normalised.get(BIASES, 0.0) + np.broadcast_to(bias, whole.shape)
+    return normalised
 
 
 def _projected(trace: ForwardTrace, parts: Parts, module: str) -> Parts:
     """What each part becomes in the queries or the keys, (H, T, K) each."""
     weight = trace.parameters[f"{module}.weight"].astype(np.float64)
-    found = {name: one @ weight.T for name, one in parts.items()}
+    projected = {name: one @ weight.T for name, one in parts.items()}
     bias = trace.parameters.get(f"{module}.bias")
     if bias is not None:
-        found[BIASES] = found.get(BIASES, 0.0) + np.broadcast_to(
-            bias.astype(np.float64), found["token"].shape
+        projected[BIASES] = projected.get(BIASES, 0.0) + np.broadcast_to(
+            bias.astype(np.float64), projected["token"].shape
         )
-    if BIASES in found:
-        found[BIASES] = found.pop(BIASES)  # the last one
+    if BIASES in projected:
+        projected[BIASES] = projected.pop(BIASES)  # the last one
     n_heads = trace.config.model.n_heads
-    return {name: one.reshape(len(one), n_heads, -1).swapaxes(0, 1) for name, one in found.items()}
+    return {name: one.reshape(len(one), n_heads, -1).swapaxes(0, 1) for name, one in projected.items()}

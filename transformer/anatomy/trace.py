@@ -80,12 +80,12 @@ def _stacks(model: Transformer, calls: Calls) -> dict[str, StackPass]:
     """The pass through each stack of the model, in the order of the forward pass."""
     config = model.config
     layers = {"encoder": model.encoder, "decoder": model.decoder}
-    found: dict[str, StackPass] = {}
+    stacks: dict[str, StackPass] = {}
     for stack in (name for name in layers if len(layers[name])):
         table = "src_embedding" if stack == "encoder" else "tgt_embedding"
         shared = table not in calls  # a shared table is last called by the decoder
         _, embedded = calls["src_embedding" if shared else table][-1 if shared else 0]
-        (entered,), _ = calls["embedding_dropout"][len(found)]
+        (entered,), _ = calls["embedding_dropout"][len(stacks)]
         n = entered.size(1)
         if config.positions == "sinusoid":
             positions = model.positions[:n]
@@ -93,7 +93,7 @@ def _stacks(model: Transformer, calls: Calls) -> dict[str, StackPass]:
             positions = model.learned_positions.weight[:n]
         else:
             positions = torch.zeros_like(entered[0])
-        found[stack] = StackPass(
+        stacks[stack] = StackPass(
             scaled=config.embedding_scale in ("both", stack),
             embedded=_array(embedded),
             positions=_array(positions[None]),
@@ -101,7 +101,7 @@ def _stacks(model: Transformer, calls: Calls) -> dict[str, StackPass]:
             layers=tuple(_feed_forward(f"{stack}.{i}", calls) for i in range(len(layers[stack]))),
             output=_array(calls[f"{stack}_norm"][0][1]),
         )
-    return found
+    return stacks
 
 
 @torch.inference_mode()

@@ -83,8 +83,8 @@ class SnapshotModel:
         self._beams = BoundedCache(KEPT_TREES)
         self._lock = threading.Lock()
         self._model = model_of(config, snapshot)
-        known = replace(interventions, blocked=())
-        check_interventions(known, self._model.axes(), config.model.n_heads, (), ())
+        unblocked = replace(interventions, blocked=())
+        check_interventions(unblocked, self._model.axes(), config.model.n_heads, (), ())
         self._model.intervene(interventions, self.task.src_tokenizer.id_of)
         self._axes = self._model.axes()
 
@@ -103,7 +103,7 @@ class SnapshotModel:
         seen = not self._model.masked("padding")
         batch, tokenizer = self.task.encode([question.text], filled=seen), self.task.tgt_tokenizer
         answer = batch.answers[0]
-        right, known = answer[answer != PAD_ID].tolist(), question.answer is not None
+        right, has_answer = answer[answer != PAD_ID].tolist(), question.answer is not None
         with self._lock:
             written = write(
                 self._model, batch, tokenizer.eos_id, _room(question, batch), decoding=self._decoding
@@ -111,7 +111,7 @@ class SnapshotModel:
             ids = written.tokens[0, : int(written.lengths[0])].tolist()
             output, stopped = tokenizer.text(ids)
             forced = None
-            if known:  # first: it refuses a row without an open cell
+            if has_answer:  # first: it refuses a row without an open cell
                 forced = self._read(batch.src, batch.tgt_in, _places(batch.tgt_out[0] != tokenizer.pad_id))
             free = self._read_own(batch, ids[:-1] if stopped else ids)
             if self._decoding.width > 1:  # a beam need not have the likeliest token at each place
@@ -119,12 +119,12 @@ class SnapshotModel:
         return Answer(
             step=self.step,
             question=question,
-            expected=tokenizer.tokens(right if known else ids),
+            expected=tokenizer.tokens(right if has_answer else ids),
             forced=forced or free,
             free=free,
             output=output,
             stopped=stopped,
-            accepted=known and self.task.accepts(question.text, output),
+            accepted=has_answer and self.task.accepts(question.text, output),
             pieces=tokenizer.pieces(ids[:-1] if stopped else ids),
             n_read=self.task.n_tokens(question.text),
             links=self.task.links(question.text),
@@ -172,11 +172,11 @@ class SnapshotModel:
         """Accuracy on fixed words by length and place, also for lengths beyond those trained on."""
         lengths = self.task.corpus.report_lengths()
         words = [self.task.corpus.words_of_length(n, WORDS_PER_LENGTH) for n in lengths]
-        found = [self._right_by_place(some) for some in words]
-        share = np.full((len(lengths), max(len(places) for places, _ in found)), np.nan)
-        for row, (places, _) in zip(share, found, strict=True):
+        counts = [self._right_by_place(some) for some in words]
+        share = np.full((len(lengths), max(len(places) for places, _ in counts)), np.nan)
+        for row, (places, _) in zip(share, counts, strict=True):
             row[: len(places)] = places
-        exact = np.array([whole for _, whole in found])
+        exact = np.array([whole for _, whole in counts])
         return LengthReport(lengths=lengths, share=share, exact=exact, asked=tuple(map(len, words)))
 
     def _right_by_place(self, words: Sequence[str]) -> tuple[Array, float]:
@@ -237,8 +237,8 @@ class SnapshotModel:
 
 def _room(question: Question, batch: Batch) -> int:
     """Most tokens to write: 3 more than the right answer has, or the question if the answer is not known."""
-    known = question.answer is not None
-    return (int((batch.answers[0] != PAD_ID).sum()) if known else batch.src.shape[1]) + 3
+    has_answer = question.answer is not None
+    return (int((batch.answers[0] != PAD_ID).sum()) if has_answer else batch.src.shape[1]) + 3
 
 
 def _places(writes: Array) -> tuple[int, ...]:

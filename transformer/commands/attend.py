@@ -38,17 +38,19 @@ def run(arguments: argparse.Namespace) -> int:
     if snapshot is None:
         raise InputError(f"{arguments.path} holds no weights to ask.")
     model = snapshot_model(view.config, snapshot, snapshot.interventions)
-    said = model.answer(arguments.text)
+    answer = model.answer(arguments.text)
     if not arguments.json:
-        sys.stdout.write(f"step {said.step:,}: {said.question.text} -> {said.output} ({_judged(said)})\n")
+        sys.stdout.write(
+            f"step {answer.step:,}: {answer.question.text} -> {answer.output} ({_judged(answer)})\n"
+        )
         return 0
-    reading = said.forced
+    reading = answer.forced
     print_json(
         {
-            "step": said.step,
+            "step": answer.step,
             "src_tokens": reading.src_tokens,
             "tgt_tokens": reading.tgt_tokens,
-            "output": said.output,
+            "output": answer.output,
             "maps": {site: _listed(weights) for site, weights in reading.maps.items()},
             "scores": {
                 site: {name: _listed(values) for name, values in scores.items()}

@@ -32,8 +32,8 @@ def place() -> ProcessRanks | None:
     """The ranks of this process; None if it was started alone."""
     if not all(name in os.environ for name in NAMES):
         return None
-    found = ProcessRanks(*(int(os.environ[name]) for name in NAMES))
-    return found if found.n_processes > 1 else None
+    ranks = ProcessRanks(*(int(os.environ[name]) for name in NAMES))
+    return ranks if ranks.n_processes > 1 else None
 
 
 class OneLineParser(argparse.ArgumentParser):

@@ -158,15 +158,15 @@ def _with_seeds(config: RunConfig, arguments: argparse.Namespace, counts: dict[s
         if view.state == STOPPED:
             break
     frame = view.frame
-    said = in_common(endings, "mirror" if frame is None else frame.target_score)
+    summary = in_common(endings, "mirror" if frame is None else frame.target_score)
     if arguments.json:
         turned = [
             ending.turned and dict(zip(("step", "site", "head"), ending.turned, strict=True))
             for ending in endings
         ]
-        print_json({"seeds": [ending.seed for ending in endings], "turned": turned, "in_common": said})
+        print_json({"seeds": [ending.seed for ending in endings], "turned": turned, "in_common": summary})
     else:
-        sys.stdout.write(said + "\n")
+        sys.stdout.write(summary + "\n")
     return code
 
 
@@ -284,7 +284,7 @@ def _summary(view: RunView) -> dict[str, Any]:
     losses, exact = view.metrics.column("loss"), view.metrics.column("exact")
     measured = exact[exact == exact]  # NaN where a step has no evaluation
     frame = view.frame
-    best, known = (None, None) if frame is None else (frame.best[1], frame.evaluation)
+    best, evaluation = (None, None) if frame is None else (frame.best[1], frame.evaluation)
     return {
         "task": view.config.train.task,
         "recipe": view.config.recipe,
@@ -297,9 +297,9 @@ def _summary(view: RunView) -> dict[str, Any]:
         "seconds": round(view.seconds, 3),
         "train_loss": float(losses[-1]) if len(losses) else None,
         "exact": float(measured[-1]) if len(measured) else None,
-        "token_accuracy": known and known.token_accuracy,
-        "bleu": known and known.bleu,
-        "chrf": known and known.chrf,
+        "token_accuracy": evaluation and evaluation.token_accuracy,
+        "bleu": evaluation and evaluation.bleu,
+        "chrf": evaluation and evaluation.chrf,
         "first_step_at": view.first_step_at,
         "mirror": best if frame is not None and frame.target_score == "mirror" else None,
         # For the mirror score too: the mirrored letters are the gold links of the reversal.

@@ -115,7 +115,7 @@ def either(options: Iterable[str]) -> str:
 
 
 def _limits_of(kind: type) -> dict[str, tuple[Limit, bool]]:
-    found: dict[str, tuple[Limit, bool]] = {}
+    limits: dict[str, tuple[Limit, bool]] = {}
     for name, hint in get_type_hints(kind, include_extras=True).items():
         limit: Limit | None = None
         if get_origin(hint) is Annotated:
@@ -123,8 +123,8 @@ def _limits_of(kind: type) -> dict[str, tuple[Limit, bool]]:
         elif bool in (hint, *get_args(hint)):
             limit = _Flag()
         if limit is not None:
-            found[name] = limit, NoneType in get_args(hint)
-    return found
+            limits[name] = limit, NoneType in get_args(hint)
+    return limits
 
 
 class Settings:
@@ -160,10 +160,10 @@ class Settings:
         """
         if not isinstance(values, dict):
             raise InputError(f"{cls.__name__} needs a JSON object, not {type(values).__name__}.")
-        known = {field.name for field in fields(cls)}  # type: ignore[arg-type]
+        names = {field.name for field in fields(cls)}  # type: ignore[arg-type]
         for name in values:
-            if name not in known:
-                hint = did_you_mean(str(name), known) or f"it has {', '.join(sorted(known))}."
+            if name not in names:
+                hint = did_you_mean(str(name), names) or f"it has {', '.join(sorted(names))}."
                 raise InputError(f"{cls.__name__} has no setting {name!r}; {hint}", str(name))
         kinds = cls._types()
         made: dict[str, Any] = {}

@@ -55,10 +55,10 @@ class RunConfig(Settings):
     @staticmethod
     def check_names(names: Iterable[str]) -> None:
         """Raise an InputError for a name that is not a setting of the run, the model or the training."""
-        known = set(RunConfig().flat())
+        all_names = set(RunConfig().flat())
         for name in names:
-            if name not in known:
-                hint = did_you_mean(name, known) or f"choose from {', '.join(sorted(known))}."
+            if name not in all_names:
+                hint = did_you_mean(name, all_names) or f"choose from {', '.join(sorted(all_names))}."
                 raise InputError(f"There is no setting {name!r}; {hint}", name)
 
     def flat(self) -> dict[str, Any]:

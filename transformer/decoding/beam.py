@@ -148,16 +148,16 @@ def _continued(
     each = each.nan_to_num(nan=_IMPOSSIBLE, neginf=_IMPOSSIBLE).unflatten(0, totals.shape)  # (A, W, V)
     sums = (totals[:, :, None] + each).flatten(1)  # (A, W * V)
     # Stable: of equal sums, the one with the better parent comes first, then the lower token id.
-    found, places = sums.sort(dim=1, descending=True, stable=True)
-    found, places = found[:, : decoding.width], places[:, : decoding.width]
+    best_sums, places = sums.sort(dim=1, descending=True, stable=True)
+    best_sums, places = best_sums[:, : decoding.width], places[:, : decoding.width]
     tokens = places % logits.size(1)
     return Level(
         asked=asked,
         parents=places // logits.size(1),
         tokens=tokens,
         log_probabilities=each.flatten(1).gather(1, places),
-        totals=found,
-        scores=decoding.score(found, n),
+        totals=best_sums,
+        scores=decoding.score(best_sums, n),
         ended=tokens == eos_id,
     )
 
@@ -176,10 +176,10 @@ def beam(model: Transformer, batch: Batch, eos_id: int, max_tokens: int, decodin
     """
     if model.writes_at_once:
         return greedy(model, batch, eos_id, max_tokens)
-    found = search(model, batch, eos_id, max_tokens, decoding)
-    last, place = found.winners[:, 0], found.winners[:, 1].clone()
-    tokens = torch.full((len(last), len(found.levels)), PAD_ID)
-    for n, level in reversed(list(enumerate(found.levels))):
+    result = search(model, batch, eos_id, max_tokens, decoding)
+    last, place = result.winners[:, 0], result.winners[:, 1].clone()
+    tokens = torch.full((len(last), len(result.levels)), PAD_ID)
+    for n, level in reversed(list(enumerate(result.levels))):
         rows = last[level.asked] >= n
         asked, at = level.asked[rows], place[level.asked[rows]][:, None]
         tokens[asked, n] = level.tokens[rows].gather(1, at)[:, 0]

@@ -22,11 +22,11 @@ class BeamTree:
 
     def path(self, node: int) -> tuple[int, ...]:
         """The nodes from the first token to this one."""
-        found, at = [], self.nodes[node].parent
+        passed, at = [], self.nodes[node].parent
         while at is not None:
-            found.append(at)
+            passed.append(at)
             at = self.nodes[at].parent
-        return (*reversed(found), node)
+        return (*reversed(passed), node)
 
     @property
     def finished(self) -> tuple[int, ...]:
@@ -39,10 +39,10 @@ def beam_tree(model: Transformer, batch: Batch, eos_id: int, max_tokens: int, de
     """Search as `beam` does, and keep everything. Arguments as of `search`; the batch has one question."""
     if len(batch.src) != 1:
         raise ValueError(f"A tree is of 1 question, not of {len(batch.src)}.")
-    found = search(model, batch, eos_id, max_tokens, decoding)
+    result = search(model, batch, eos_id, max_tokens, decoding)
     nodes: list[Hypothesis] = []
     at: dict[tuple[int, int], int] = {}  # level and place to node
-    for n, level in enumerate(found.levels):
+    for n, level in enumerate(result.levels):
         for place in range(int(level.there.sum())):
             at[n, place] = len(nodes)
             nodes.append(
@@ -58,7 +58,7 @@ def beam_tree(model: Transformer, batch: Batch, eos_id: int, max_tokens: int, de
                     fate=PRUNED,
                 )
             )
-    winning_level, winning_place = found.winners[0].tolist()
+    winning_level, winning_place = result.winners[0].tolist()
     tree = BeamTree(nodes=tuple(nodes), winner=at[winning_level, winning_place])
     return replace(tree, nodes=_with_fates(tree))
 
@@ -153,11 +153,11 @@ def beams_of(
 
 def _candidate(task: Task, question: Question, tree: BeamTree, end: int) -> Candidate:
     text, stopped = task.tgt_tokenizer.text([tree.nodes[i].token for i in tree.path(end)])
-    known = question.answer is not None
+    has_answer = question.answer is not None
     return Candidate(
         text=text,
         stopped=stopped,
-        right=stopped and task.accepts(question.text, text) if known else None,
+        right=stopped and task.accepts(question.text, text) if has_answer else None,
         score=tree.nodes[end].score,
         probability=math.exp(tree.nodes[end].total),
     )

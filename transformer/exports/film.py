@@ -166,11 +166,13 @@ def _facts(view: RunView, frame: Frame, word: str, site: str, head: int, shown: 
 
 def _right(view: RunView, frame: Frame) -> str:
     """How many of the held-out examples were right at the newest evaluation; empty for own models."""
-    known = frame.evaluation
+    evaluation = frame.evaluation
     if view.own is not None:
         return ""
-    said = f"{TASK_INFO[view.config.train.task].plural} right: {known.right:,} of {known.total:,}"
-    return said if known.step == frame.step else f"{said} at step {known.step:,}"
+    caption = (
+        f"{TASK_INFO[view.config.train.task].plural} right: {evaluation.right:,} of {evaluation.total:,}"
+    )
+    return caption if evaluation.step == frame.step else f"{caption} at step {evaluation.step:,}"
 
 
 def _gif(images: Sequence[Image.Image], *, pictures: bool) -> bytes:

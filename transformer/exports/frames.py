@@ -27,10 +27,10 @@ def film_frames(view: RunView, most: int, word: str, *, moments: bool = True) ->
     """
     steps = view.frames.steps_of(word)
     if not steps:
-        known = ", ".join(tracked.text for tracked in view.frame.words) if view.frame else ""
+        listed = ", ".join(tracked.text for tracked in view.frame.words) if view.frame else ""
         advice = (
-            f"choose one of its tracked words: {known}."
-            if known
+            f"choose one of its tracked words: {listed}."
+            if listed
             else "wait until the untrained model is shown."
         )
         raise InputError(f"No frame of this run shows “{word}” yet; {advice}", "word")
@@ -136,13 +136,13 @@ def over_picture(view: RunView, shown: Map, word: str, site: str) -> Map:
     covered = view.covered(word, site)
     if covered is None:
         return shown
-    found, row = covered.picture, covered.usual_query
-    is_patch = covered.asks and covered.pooled == 1 and row >= found.before
+    picture, row = covered.picture, covered.usual_query
+    is_patch = covered.asks and covered.pooled == 1 and row >= picture.before
     over = Over(
         query=f"{'patch ' if is_patch else ''}{shown.axes.rows[row]}",
-        pixels=found.array(),
-        shares=found.shares(shown.weights[row], covered.pooled),
-        patch=divmod(row - found.before, found.grid[1]) if is_patch else None,
+        pixels=picture.array(),
+        shares=picture.shares(shown.weights[row], covered.pooled),
+        patch=divmod(row - picture.before, picture.grid[1]) if is_patch else None,
     )
     return replace(shown, over=over)
 

@@ -162,29 +162,29 @@ def passes(view: RunView, word: str) -> tuple[dict[int, str], dict[int, str]]:
     from transformer.anatomy.parts import packed_parts
     from transformer.anatomy.trace import trace
 
-    known = {snapshot.step: snapshot for snapshot in view.snapshots}
-    steps = sorted(known)
+    snapshots = {snapshot.step: snapshot for snapshot in view.snapshots}
+    steps = sorted(snapshots)
     near = [moment.step for moment in view.moments] + [view.step * i // PASSES for i in range(PASSES)]
     wanted = dict.fromkeys([*steps[-1:], *steps[:1], *(nearest_step(steps, step) for step in near)])
-    found: dict[int, str] = {}
+    packed_passes: dict[int, str] = {}
     parts: dict[int, str] = {}
     size = size_of_parts = 0
     for step in (step for step in wanted if step is not None):
         try:
-            traced = trace(view.config, known[step], word)
+            traced = trace(view.config, snapshots[step], word)
         except InputError:  # weights thinned meanwhile, or a word that cannot be asked
             continue
         made = packed(rounded(boxes.packed(traced, step, word=word, **LOOK)))
         size += len(made)
-        if len(found) == PASSES or size > ROOM_OF_PASSES:
+        if len(packed_passes) == PASSES or size > ROOM_OF_PASSES:
             break
-        found[step] = made
+        packed_passes[step] = made
         if size_of_parts <= ROOM_OF_PARTS:
             made = packed(packed_parts(traced, traced.attentions))
             size_of_parts += len(made)
             if size_of_parts <= ROOM_OF_PARTS:
                 parts[step] = made
-    return found, parts
+    return packed_passes, parts
 
 
 def rounded(passed: bytes) -> bytes:
@@ -214,14 +214,14 @@ def rounded(passed: bytes) -> bytes:
 
 def modules() -> dict[str, str]:
     """The source of each module that a page imports, by the name under which others import it there."""
-    found: dict[str, str] = {}
+    sources: dict[str, str] = {}
     for name in (wanted := ["race/seeds.js", "player/sources.js"]):  # grows
         source = (_PLAYER / name).read_text(encoding="utf-8")
         source = re.sub(r'from "\./', f'from "headlight/{name.partition("/")[0]}/', source)
         source = source.replace('from "../', 'from "headlight/')
         wanted += sorted({*re.findall(r'from "headlight/([a-z/]+\.js)"', source)} - {*wanted})
-        found[f"headlight/{name}"] = source
-    return found
+        sources[f"headlight/{name}"] = source
+    return sources
 
 
 def _facts(view: RunView) -> str:

@@ -51,8 +51,8 @@ def script_problem(config: RunConfig) -> str | None:
     for name, written in _WRITTEN.items():
         value = getattr(config.train, name)
         if value not in written:
-            known = " or ".join(map(str, written))
-            return f"{name}={value!r} cannot be written as a script yet; choose {known}."
+            choices = " or ".join(map(str, written))
+            return f"{name}={value!r} cannot be written as a script yet; choose {choices}."
     return None
 
 

@@ -63,8 +63,8 @@ def frame_json(view: RunView, frame: Frame) -> str:
     Outputs and scores are of the newest step that measured them: `output_step` and `scored_step`.
     A word that was added after that step has no output: the fields about it are null.
     """
-    known = frame.evaluation
-    held_out = {"right": known.right, "asked": known.total, "step": known.step}
+    evaluation = frame.evaluation
+    held_out = {"right": evaluation.right, "asked": evaluation.total, "step": evaluation.step}
     document = {
         "format": FORMAT,
         "configuration": {"model": view.own.name} if view.own else json.loads(view.config.to_json()),
@@ -73,8 +73,8 @@ def frame_json(view: RunView, frame: Frame) -> str:
         "seconds": round(frame.seconds, 3),
         "loss": frame.loss,
         "held_out_words": held_out,
-        "bleu": known.bleu,
-        "chrf": known.chrf,
+        "bleu": evaluation.bleu,
+        "chrf": evaluation.chrf,
         "interventions": frame.interventions.to_dict(),
         "sites": {
             site: {

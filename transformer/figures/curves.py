@@ -49,11 +49,11 @@ def thinned(steps: Array, *curves: Array, most: int = MAX_POINTS) -> tuple[Array
 
 def _measured(steps: Array, *curves: Array) -> list[tuple[Array, Array]]:
     """Each curve where it has a value; the steps are one array where they are the same."""
-    known = [~np.isnan(values) for values in curves]
-    first = steps[known[0]]
+    has_value = [~np.isnan(values) for values in curves]
+    first = steps[has_value[0]]
     return [
-        (first if np.array_equal(here, known[0]) else steps[here], values[here])
-        for here, values in zip(known, curves, strict=True)
+        (first if np.array_equal(here, has_value[0]) else steps[here], values[here])
+        for here, values in zip(has_value, curves, strict=True)
     ]
 
 

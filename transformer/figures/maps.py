@@ -279,8 +279,8 @@ def _column_axis(tokens: Sequence[str], size: int) -> tuple[Part, int]:
     # A special token may extend beyond its column: spaces move it outwards, away from the letters.
     small, last = "<span style='font-size:0.7em'>{}</span>", len(tokens) - 1
     texts = {0: f"{escaped(tokens[0])}{_ASIDE}", last: f"{_ASIDE}{escaped(tokens[last])}"}
-    known = zip(map(escaped, tokens), special, strict=True)
-    labels = [small.format(texts.get(i, token)) if one else token for i, (token, one) in enumerate(known)]
+    labelled = zip(map(escaped, tokens), special, strict=True)
+    labels = [small.format(texts.get(i, token)) if one else token for i, (token, one) in enumerate(labelled)]
     return _token_axis(labels, size), size + 8
 
 

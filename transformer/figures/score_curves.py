@@ -85,14 +85,14 @@ def score_curves(
 
 def _last(values: Array) -> float | None:
     """The last score that is not NaN; None if there is none."""
-    known = values[~np.isnan(values)]
-    return float(known[-1]) if len(known) else None
+    measured = values[~np.isnan(values)]
+    return float(measured[-1]) if len(measured) else None
 
 
 def _range(lines: list[Array]) -> tuple[float, float]:
     """The lowest and the highest of all numbers, and of 0."""
-    known = np.concatenate([*lines, np.zeros(1)])
-    low, high = float(np.nanmin(known)), float(np.nanmax(known))
+    all_values = np.concatenate([*lines, np.zeros(1)])
+    low, high = float(np.nanmin(all_values)), float(np.nanmax(all_values))
     return (low, high) if high > low else (0.0, 1.0)
 
 

@@ -141,11 +141,11 @@ def _labels(
 
 def _so_far(nodes: Sequence[Hypothesis], tokens: Sequence[str], i: int | None) -> list[str]:
     """The tokens of a beam, from the first to this one."""
-    found: list[str] = []
+    names: list[str] = []
     while i is not None:
-        found.insert(0, tokens[i])
+        names.insert(0, tokens[i])
         i = nodes[i].parent
-    return found
+    return names
 
 
 def _box(x: int, y: int, half: float, fate: str, ended: bool) -> Part:

@@ -130,16 +130,16 @@ class Moments:
         new = []
         for site, of in scores.items():
             for head in range(len(of["entropy"])):
-                known = {name: float(values[head]) for name, values in of.items()}
-                role = role_of(known)
-                if role is None and known[FOCUS] < THRESHOLD:
+                score_of_role = {name: float(values[head]) for name, values in of.items()}
+                role = role_of(score_of_role)
+                if role is None and score_of_role[FOCUS] < THRESHOLD:
                     self._below.add((site, head))
                 elif (site, head) in self._below and (site, head) not in turned:
                     name = head_name(without_prefix(site, scores), head)
-                    said = (
+                    sentence = (
                         f"{name} {TARGET_SCORES[FOCUS].turned}" if role is None else f"{name}: {ROLES[role]}"
                     )
-                    new.append(Moment(step, TURNED, said, site, head))
+                    new.append(Moment(step, TURNED, sentence, site, head))
         return self._add(new[: max(0, MAX_ROLES - len(turned))])
 
     def accuracy(self, marks: Mapping[str, int], noun: str = "words") -> tuple[Moment, ...]:

@@ -59,9 +59,9 @@ def narrate(
         return f"{opening} looks everywhere: nothing gets more than {_percent(weight)}."
     if strongest:  # said, because the headline's share is the mean over all rows
         opening = f"In its strongest row, {opening[0].lower()}{opening[1:]}"
-    said = f"{opening} puts {_percent(weight)} on {_place(kind, columns, column, n_letters, noun)}"
+    sentence = f"{opening} puts {_percent(weight)} on {_place(kind, columns, column, n_letters, noun)}"
     if _is_special(columns[column]):
-        return f"{said}: a special token."
+        return f"{sentence}: a special token."
     cells = role_cells(kind, n_letters, n_answer)
     roles = [
         words.replace("letter", noun)
@@ -70,7 +70,7 @@ def narrate(
     ]
     if links is not None and kind != "decoder" and (row, column) in gold_cells(kind, n_letters, links):
         roles = [f"an aligned {noun}"]
-    return f"{said}: {' and '.join(roles)}." if roles else f"{said}."
+    return f"{sentence}: {' and '.join(roles)}." if roles else f"{sentence}."
 
 
 def narrate_any(weights: Array, rows: Sequence[str], columns: Sequence[str]) -> str:

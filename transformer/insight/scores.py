@@ -94,7 +94,7 @@ def role_cells(kind: str, n_letters: int, n_answer: int | None = None) -> dict[s
         "cross": ("previous", "sep"),
         "sequence": ("eos",),
     }[kind]
-    return {role: found for role, found in cells.items() if role not in absent}
+    return {role: chosen for role, chosen in cells.items() if role not in absent}
 
 
 def token_cells(tokens: Sequence[str | int | None]) -> dict[str, dict[int, list[int]]]:
@@ -260,27 +260,27 @@ def pattern_scores(
         n_open = open_cells.sum(axis=-1)  # (H, Q)
         w, free = np.where(open_cells, maps, 0.0), n_open >= 2
         rows = np.arange(maps.shape[1])
-        found = {"first_token": w[:, :, 0], "focus": w.max(axis=-1)}
+        scores = {"first_token": w[:, :, 0], "focus": w.max(axis=-1)}
         if maps.shape[1] == maps.shape[2]:
-            found["diagonal"] = w[:, rows, rows]
-            found["previous"] = np.where(rows >= 1, w[:, rows, np.maximum(rows - 1, 0)], np.nan)
+            scores["diagonal"] = w[:, rows, rows]
+            scores["previous"] = np.where(rows >= 1, w[:, rows, np.maximum(rows - 1, 0)], np.nan)
         logs = np.log(np.maximum(w, np.finfo(np.float32).tiny))
-        found["entropy"] = (-(w * logs).sum(axis=-1) / np.log(np.maximum(n_open, 2))).clip(0, 1)
-        if i < len(tokens) and (known := tokens[i]) is not None:
-            for name, cells in token_cells(known).items():
+        scores["entropy"] = (-(w * logs).sum(axis=-1) / np.log(np.maximum(n_open, 2))).clip(0, 1)
+        if i < len(tokens) and (token := tokens[i]) is not None:
+            for name, cells in token_cells(token).items():
                 if cells:
-                    found[name] = np.full(w.shape[:2], np.nan)
+                    scores[name] = np.full(w.shape[:2], np.nan)
                 for row, columns in cells.items():
-                    found[name][:, row] = w[:, row][:, columns].sum(axis=-1)
-        for name, values in found.items():
+                    scores[name][:, row] = w[:, row][:, columns].sum(axis=-1)
+        for name, values in scores.items():
             sums.setdefault(name, []).append(np.where(free, values, np.nan))
     return {name: _known_mean(np.concatenate(rows, axis=1)) for name, rows in sums.items()}
 
 
 def _known_mean(values: Array) -> Array:
     """(H,) means over the last axis of (H, N), ignoring NaN; 0 where all values are NaN."""
-    known = ~np.isnan(values)
-    mean: Array = np.where(known, values, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+    has_value = ~np.isnan(values)
+    mean: Array = np.where(has_value, values, 0.0).sum(axis=1) / np.maximum(has_value.sum(axis=1), 1)
     return mean
 
 

@@ -42,7 +42,7 @@ def in_common(endings: Sequence[Ending], target_score: str) -> str:
     when = (
         f"at step {steps[0]:,}" if steps[0] == steps[-1] else f"between steps {steps[0]:,} and {steps[-1]:,}"
     )
-    said = f"In {len(turned)} of {n} runs a head {does}, {when}."
+    sentence = f"In {len(turned)} of {n} runs a head {does}, {when}."
     sites, heads = {site for _, site, _ in turned}, {(site, head) for _, site, head in turned}
     if len(turned) == 1 or len(heads) == 1:
         which = f" It is {head_name(*next(iter(heads)))}."
@@ -50,4 +50,4 @@ def in_common(endings: Sequence[Ending], target_score: str) -> str:
         which = f" It is one of the heads of {site_name(next(iter(sites)))}; which one differs."
     else:
         which = " Its layer differs."
-    return f"{said}{which}{failed}"
+    return f"{sentence}{which}{failed}"

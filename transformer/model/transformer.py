@@ -73,18 +73,18 @@ class Transformer(nn.Module):
 
     def attentions(self) -> dict[str, MultiHeadAttention]:
         """Every attention of the model by its site, in the order of the forward pass."""
-        found = {}
+        modules = {}
         for i, layer in enumerate(self.encoder):
             assert isinstance(layer, SelfAttentionLayer)  # a ModuleList has no element type
-            found[f"encoder.{i}"] = layer.attention
+            modules[f"encoder.{i}"] = layer.attention
         for i, layer in enumerate(self.decoder):
             if isinstance(layer, SelfAttentionLayer):
-                found[f"decoder.{i}.self"] = layer.attention
+                modules[f"decoder.{i}.self"] = layer.attention
             else:
                 assert isinstance(layer, DecoderLayer)
-                found[f"decoder.{i}.self"] = layer.self_attention
-                found[f"decoder.{i}.cross"] = layer.cross_attention
-        return found
+                modules[f"decoder.{i}.self"] = layer.self_attention
+                modules[f"decoder.{i}.cross"] = layer.cross_attention
+        return modules
 
     def axes(self) -> dict[str, AttentionInfo]:
         """The axes of every attention by its site, with the masks that are on now."""

@@ -41,8 +41,8 @@ def encoded(chunk: Chunk, places: Sequence[int] | None = None) -> bytes:
     writing = next((site for site, axes in chunk.axes.items() if axes.writes), "")
     wrong = []
     for i in chosen if chunk.word.answer is not None else ():
-        found = wrong_predictions(chunk.axes[writing], chunk.word.expected, chunk.predictions(i))
-        wrong.append({row: escaped(token) for row, token in found.items()})
+        wrong_tokens = wrong_predictions(chunk.axes[writing], chunk.word.expected, chunk.predictions(i))
+        wrong.append({row: escaped(token) for row, token in wrong_tokens.items()})
     facts = {
         "word": chunk.word.text,
         "look": look_name(chunk),
@@ -73,14 +73,14 @@ def look_name(chunk: Chunk) -> str:
 
 
 def _names(chunk: Chunk) -> tuple[str, str]:
-    if (known := _NAMES.get(chunk)) is None:
+    if (names := _NAMES.get(chunk)) is None:
         content, look = hashlib.sha256(), look_of(chunk)[0]
         facts = ENCODING, look, chunk.word.text, chunk.steps, chunk.vocabulary
         content.update(json.dumps(facts).encode())
         for codes in (chunk.predicted, *chunk.maps.values()):
             content.update(np.ascontiguousarray(codes).data)
-        known = _NAMES[chunk] = content.hexdigest()[:24], look
-    return known
+        names = _NAMES[chunk] = content.hexdigest()[:24], look
+    return names
 
 
 _NAMES: WeakKeyDictionary[Chunk, tuple[str, str]] = WeakKeyDictionary()

@@ -108,8 +108,8 @@ class Index:
             self._segments, self._texts, self._looks = {}, {}, {}
         elif reach != self._reach:  # earlier steps of a word were added: rebuild these segments
             n_words = len(view.frame.asked) if view.frame else 0
-            known = self._segments.items()
-            self._segments = {at: one for at, one in known if len(one["outputs"]) in (0, n_words)}
+            segments = self._segments.items()
+            self._segments = {at: one for at, one in segments if len(one["outputs"]) in (0, n_words)}
         self._reach = reach
         self._describe(view)
         parts = self._parts(view)
@@ -196,12 +196,12 @@ class Index:
                 if (name := look_name(chunk)) not in self._looks:
                     self._looks[name] = json.loads(look_of(chunk)[1])
         steps, losses, seconds = view.metrics.columns("step", "loss", "seconds")
-        known = dict(zip(steps.tolist(), listed(losses), strict=True))
+        loss_at = dict(zip(steps.tolist(), listed(losses), strict=True))
         clock = np.interp(frames.steps, [0, *steps], [0, *seconds])
         return {
             "words": list(frames.words),
             "steps": list(frames.steps),
-            "losses": [known.get(step) for step in frames.steps],
+            "losses": [loss_at.get(step) for step in frames.steps],
             "seconds": listed(clock),
             "segments": list(self._segments.values()),
             "texts": list(self._texts),
@@ -289,14 +289,14 @@ def _picture(view: RunView, word: str, site: str) -> dict[str, Any] | None:
     covered = view.covered(word, site)
     if covered is None:
         return None
-    found = covered.picture
+    picture = covered.picture
     return {
-        "width": found.width,
-        "height": found.height,
-        "pixels": b64encode(found.pixels).decode(),
-        "grid": found.grid,
-        "before": found.before,
-        "tokens": found.n_tokens,
+        "width": picture.width,
+        "height": picture.height,
+        "pixels": b64encode(picture.pixels).decode(),
+        "grid": picture.grid,
+        "before": picture.before,
+        "tokens": picture.n_tokens,
         "pooled": covered.pooled,
         "asks": covered.asks,
         "query": covered.usual_query,
@@ -305,16 +305,16 @@ def _picture(view: RunView, word: str, site: str) -> dict[str, Any] | None:
 
 def _worth(frame: Frame) -> dict[str, Any] | None:
     """What each head of an own model is worth: how much a number changes without it; None if not measured."""
-    known = frame.ablations
-    if known is None:
+    ablations = frame.ablations
+    if ablations is None:
         return None
     return {
-        "step": known.step,
-        "name": known.name,
+        "step": ablations.step,
+        "name": ablations.name,
         "changes": {
-            site: [change_text(change) for change in changes] for site, changes in known.changes.items()
+            site: [change_text(change) for change in changes] for site, changes in ablations.changes.items()
         },
-        "needed": known.needed,
+        "needed": ablations.needed,
     }
 
 
@@ -388,12 +388,12 @@ def _reading(task: str, frame: Frame, site: str) -> str:
         return f"Attention of {axes.group}: each row is a query, each column a key."
     kind = "encoder that writes" if axes.writes and axes.kind == "encoder" else axes.kind
     if task == "reverse":
-        said = READING[kind].format(token="letter", question="word")
+        reading = READING[kind].format(token="letter", question="word")
         if kind in BACKWARDS:
-            said += (
+            reading += (
                 " A word read backwards draws an anti-diagonal, a line from top right to bottom left"
                 f"{BACKWARDS[kind]}."
             )
-        return said
-    said = READING[kind].format(token="token", question="question")
-    return said + (_ALIGNED if frame.target_score == "gold" and site in frame.scores else "")
+        return reading
+    reading = READING[kind].format(token="token", question="question")
+    return reading + (_ALIGNED if frame.target_score == "gold" and site in frame.scores else "")

@@ -46,8 +46,10 @@ def outputs(frame: Frame, chosen: str) -> str:
         for tracked in words
     )
     written = {at for tracked in words if (at := tracked.output_step) not in (None, frame.step)}
-    said = f"<small>As written at step {max(written, key=lambda at: at or 0):,}:</small>" if written else ""
-    return f"{said}<table class='hl-outputs' data-step='{frame.step}'>{rows}</table>"
+    caption = (
+        f"<small>As written at step {max(written, key=lambda at: at or 0):,}:</small>" if written else ""
+    )
+    return f"{caption}<table class='hl-outputs' data-step='{frame.step}'>{rows}</table>"
 
 
 def remark(tracked: RecordedWord) -> tuple[str, str]:
@@ -74,28 +76,33 @@ def samples(frame: Frame) -> str:
         f"<tr><td>{html.escape(question)}</td><td>→ {html.escape(output) or '…'}</td></tr>"
         for question, output in frame.evaluation.samples
     )
-    said = "<small>Test sentences, which are never trained on, and what the model writes on its own:</small>"
-    return f"{said}<table class='hl-samples'>{rows}</table>" if rows else ""
+    caption = (
+        "<small>Test sentences, which are never trained on, and what the model writes on its own:</small>"
+    )
+    return f"{caption}<table class='hl-samples'>{rows}</table>" if rows else ""
 
 
 def by_length(frame: Frame) -> str:
     """Share of right held-out examples, for each group of neighbouring lengths."""
-    known = frame.evaluation
-    lengths = list(known.by_length.items())
+    evaluation = frame.evaluation
+    lengths = list(evaluation.by_length.items())
     each = max(1, math.ceil(len(lengths) / GROUPS))
-    said = []
+    cells = []
     for group in (lengths[at : at + each] for at in range(0, len(lengths), each)):
         (first, _), (last, _) = group[0], group[-1]
         right, asked = (sum(counted[i] for _, counted in group) for i in (0, 1))
         name = f"{first}" if first == last else f"{first}–{last}"
-        said.append(
+        cells.append(
             f"<span title='{right} of {asked} right'><b>{name}</b> {100 * right // max(1, asked)}%</span>"
         )
-    if said:
-        said.insert(0, "<small>right, by length:</small>")
-    if known.everyday is not None:
-        right, asked = known.everyday
-        said.append(f"<span><small>Real English words:</small> <b>{right:,}</b> of {asked:,} right</span>")
-    if known.bleu is not None and known.chrf is not None:
-        said.append(f"<span><small>BLEU</small> {known.bleu:.1f} <small>chrF</small> {known.chrf:.1f}</span>")
-    return f"<div class='hl-lengths'>{' '.join(said)}</div>" if said else ""
+    if cells:
+        cells.insert(0, "<small>right, by length:</small>")
+    if evaluation.everyday is not None:
+        right, asked = evaluation.everyday
+        cells.append(f"<span><small>Real English words:</small> <b>{right:,}</b> of {asked:,} right</span>")
+    if evaluation.bleu is not None and evaluation.chrf is not None:
+        cells.append(
+            f"<span><small>BLEU</small> {evaluation.bleu:.1f} "
+            f"<small>chrF</small> {evaluation.chrf:.1f}</span>"
+        )
+    return f"<div class='hl-lengths'>{' '.join(cells)}</div>" if cells else ""

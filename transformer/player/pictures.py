@@ -37,8 +37,8 @@ def listed(values: Array, digits: int = 5) -> list[Any]:
     """Numbers as nested lists for JSON, rounded to a number of decimal places; NaN becomes None."""
     rounded = np.round(values.astype(np.float64), digits)
     if not np.isnan(rounded).any():
-        found: list[Any] = rounded.tolist()
-        return found
+        numbers: list[Any] = rounded.tolist()
+        return numbers
     cells = rounded.astype(object)
     cells[np.isnan(rounded)] = None
     return list(cells.tolist())

@@ -88,8 +88,10 @@ def headline(view: RunView, frame: Frame, look_for: str) -> str:
         return failure(view)
     switched = without_masks(frame)
     if frame.step == 0 and view.state == IDLE:
-        said = switched if view.interventions.masks else look_for  # the user switched a mask
-        return f"<b>Untrained model.</b> Every head looks everywhere. Press <b>Start</b> to train it. {said}"
+        sentence = switched if view.interventions.masks else look_for  # the user switched a mask
+        return (
+            f"<b>Untrained model.</b> Every head looks everywhere. Press <b>Start</b> to train it. {sentence}"
+        )
     if switched and (view.turned_at is None or "causal mask" in switched):
         now = switched
     else:
@@ -151,14 +153,14 @@ def _goes_by(frame: Frame) -> str:
 
 def _most_needed(frame: Frame) -> str:
     """A sentence about the head without which a measured number changes most; empty if none is measured."""
-    known = frame.ablations
-    if known is None or not known.needed:
+    ablations = frame.ablations
+    if ablations is None or not ablations.needed:
         return ""
-    site, head = known.needed[0]
+    site, head = ablations.needed[0]
     link = link_to_head(site, head, head_name(without_prefix(site, frame.axes), head))
-    when = "" if known.step == frame.step else f" (at step {known.step:,})"
-    change = change_text(known.changes[site][head])
-    return f" Most needed: {link}; without it, {known.name} is {change}{when}."
+    when = "" if ablations.step == frame.step else f" (at step {ablations.step:,})"
+    change = change_text(ablations.changes[site][head])
+    return f" Most needed: {link}; without it, {ablations.name} is {change}{when}."
 
 
 def change_text(change: float) -> str:
@@ -188,18 +190,19 @@ def unlearned(word: str) -> str:
 
 def looking_back(frame: Frame) -> str:
     """The sentence for a past step: what its maps show."""
-    said = _clearest(frame)
+    sentence = _clearest(frame)
     switched = without_masks(frame)
-    return f"{said} {switched}" if switched else said
+    return f"{sentence} {switched}" if switched else sentence
 
 
 def words_right(frame: Frame, task: str) -> str:
     """The number of right answers, in type large enough to be read from the back of a room."""
-    things, known = TASK_INFO[task].plural, frame.evaluation
-    sampled = " (a sample)" if known.live is None and known.total == N_LIVE else ""
+    things, evaluation = TASK_INFO[task].plural, frame.evaluation
+    sampled = " (a sample)" if evaluation.live is None and evaluation.total == N_LIVE else ""
     return (
-        f"<div class='hl-right' title='{things} that training never uses, asked at step {known.step:,}'>"
-        f"<b>{known.right:,}</b> of {known.total:,}<small>test {things} right{sampled}</small></div>"
+        f"<div class='hl-right' title='{things} that training never uses, asked at step {evaluation.step:,}'>"
+        f"<b>{evaluation.right:,}</b> of {evaluation.total:,}"
+        f"<small>test {things} right{sampled}</small></div>"
     )
 
 
@@ -213,14 +216,14 @@ def narration(frame: Frame, word: str, site: str, head: int) -> str:
     if axes.group:
         rows, columns = tracked.tokens(axes.query), tracked.tokens(axes.key)
         return html.escape(narrate_any(frame.map(row, site)[head], rows, columns), quote=False)
-    said = narrate(
+    sentence = narrate(
         frame.map(row, site)[head],
         axes.kind,
         tracked.tokens(axes.query),
         tracked.tokens(axes.key),
         **counts(tracked, frame.target_score),
     )
-    return html.escape(said, quote=False)
+    return html.escape(sentence, quote=False)
 
 
 def counts(read: RecordedWord, target_score: str) -> dict[str, Any]:
@@ -233,27 +236,27 @@ def counts(read: RecordedWord, target_score: str) -> dict[str, Any]:
 def without_masks(frame: Frame) -> str:
     """One sentence for each mask that differs from what the topology needs; empty if none differs."""
     own = next((axes for axes in frame.axes.values() if axes.writes and axes.query == axes.key), None)
-    said: list[str] = []
+    sentences: list[str] = []
     if own is None:  # an own model, whose masks are unknown
         return ""
     if own.kind != "encoder" and not own.causal:
-        said.append(_reading_ahead(frame))
+        sentences.append(_reading_ahead(frame))
     if own.kind == "encoder" and own.causal:
-        said.append(
+        sentences.append(
             "<b>Causal mask on an encoder:</b> no letter sees those behind it, but the answer begins with "
             "the last one: that cannot be known."
         )
     if not own.padding:
-        said.append(_looking_at_padding(frame))
-    return " ".join(said)
+        sentences.append(_looking_at_padding(frame))
+    return " ".join(sentences)
 
 
 def _reading_ahead(frame: Frame) -> str:
-    known = frame.evaluation
+    evaluation = frame.evaluation
     return (
         "<b>No causal mask:</b> a row may read the letter that it is to write. Given the right answer to "
-        f"read, {known.token_accuracy:.0%} of the letters come out right; writing on its own, the model gets "
-        f"{known.right:,} of {known.total:,} words."
+        f"read, {evaluation.token_accuracy:.0%} of the letters come out right; writing on its own, the model "
+        f"gets {evaluation.right:,} of {evaluation.total:,} words."
     )
 
 

@@ -187,27 +187,27 @@ def from_bytes(data: bytes) -> Chunk:
         ValueError: its parts do not fit each other.
     """
     facts, _, body = data.partition(b"\n")
-    said = msgspec.json.decode(facts, type=_InFile)
-    n, word = len(said.steps), said.word
-    heads = said.heads if isinstance(said.heads, dict) else dict.fromkeys(said.axes, said.heads)
-    if not n or list(said.steps) != sorted(set(said.steps)) or said.steps[0] < 0:
+    stored = msgspec.json.decode(facts, type=_InFile)
+    n, word = len(stored.steps), stored.word
+    heads = stored.heads if isinstance(stored.heads, dict) else dict.fromkeys(stored.axes, stored.heads)
+    if not n or list(stored.steps) != sorted(set(stored.steps)) or stored.steps[0] < 0:
         raise ValueError("its steps are none of a run")
-    if heads.keys() != said.axes.keys() or not all(0 < head <= 64 for head in heads.values()):
+    if heads.keys() != stored.axes.keys() or not all(0 < head <= 64 for head in heads.values()):
         raise ValueError("its heads are none of a run")
     shapes = {
         site: (n, heads[site], len(word.tokens(axes.query)), len(word.tokens(axes.key)))
-        for site, axes in said.axes.items()
+        for site, axes in stored.axes.items()
     }
     sizes, n_rows = [prod(shape) for shape in shapes.values()], len(word.expected)
     numbers = np.frombuffer(body, dtype="<u2")
-    names = [*shapes, *(axes.group for axes in said.axes.values() if axes.group)]
-    if not all(map(is_name, names)) or (not is_own(said.axes) and word.sides):
+    names = [*shapes, *(axes.group for axes in stored.axes.values() if axes.group)]
+    if not all(map(is_name, names)) or (not is_own(stored.axes) and word.sides):
         raise ValueError("its attentions have names that no module has")
     if not shapes or sum(sizes) + n * n_rows != len(numbers):
         raise ValueError(f"{len(numbers):,} numbers are not those of its maps")
     *codes, rest = np.split(numbers, np.cumsum(sizes))
     predicted = rest.reshape(n, n_rows)
-    if predicted.size and predicted.max() >= len(said.vocabulary):
+    if predicted.size and predicted.max() >= len(stored.vocabulary):
         raise ValueError("it predicts a token that it does not name")
     maps = {site: of.reshape(shape) for (site, shape), of in zip(shapes.items(), codes, strict=True)}
-    return Chunk(predicted=predicted, maps=maps, **facts_of(ChunkFacts, said))
+    return Chunk(predicted=predicted, maps=maps, **facts_of(ChunkFacts, stored))

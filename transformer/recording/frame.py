@@ -185,8 +185,8 @@ class Ablations:
             if any(np.array_equal(values, other, equal_nan=True) for other in seen):
                 continue  # the same heads: another window of an attention, or a part of its map
             seen.append(values)
-            known = np.flatnonzero(~np.isnan(values)).tolist()
-            sizes |= {(site, head): abs(float(values[head])) for head in known}
+            measured = np.flatnonzero(~np.isnan(values)).tolist()
+            sizes |= {(site, head): abs(float(values[head])) for head in measured}
         ranked = sorted(sizes, key=lambda one: -sizes[one])[:MOST_NEEDED]
         return tuple(one for one in ranked if sizes[one] >= max(LEAST_CHANGE, sizes[ranked[0]] / 2))
 

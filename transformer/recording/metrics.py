@@ -51,8 +51,8 @@ class Metrics:
         """Add a row; a value that is missing or None becomes NaN."""
         if self._n == len(self._rows):
             self._rows = np.concatenate([self._rows, np.full_like(self._rows, np.nan)])
-        found = (values.get(name) for name in self.names)
-        self._rows[self._n] = [np.nan if value is None else value for value in found]
+        row = (values.get(name) for name in self.names)
+        self._rows[self._n] = [np.nan if value is None else value for value in row]
         self._n += 1  # counted last: a reader never sees half a row
 
     def add(

@@ -46,8 +46,8 @@ class Patched:
         rows, columns = self.grid
         cells = (self.before + np.arange(rows * columns)) // pooled
         tokens = np.minimum(pooled, self.n_tokens - cells * pooled)
-        found: np.ndarray[Any, Any] = (np.nan_to_num(weights)[cells] / tokens).reshape(rows, columns)
-        return found
+        table: np.ndarray[Any, Any] = (np.nan_to_num(weights)[cells] / tokens).reshape(rows, columns)
+        return table
 
     @property
     def n_tokens(self) -> int:

@@ -131,8 +131,8 @@ class Recording(Sequence[Frame]):
 
     def ablated_at(self, step: int) -> Ablations | None:
         """The newest ablations up to a step; None if all are later."""
-        found = self._newest(Ablations, step)
-        return None if found is None or found.step > step else found
+        newest = self._newest(Ablations, step)
+        return None if newest is None or newest.step > step else newest
 
     def _newest(self, kind: type[Costly], step: int) -> Costly | None:
         by_step: dict[int, Costly] = self._costly[kind]
@@ -245,7 +245,7 @@ class Recording(Sequence[Frame]):
         measurement, evaluation = self.measured_at(step), self.evaluated_at(step)
         assert measurement is not None
         places = (self.place_of(word, step) for word in self._chunks)
-        found = [place for place in places if place is not None]
+        made = [place for place in places if place is not None]
         seconds, loss = self._numbers(step)
         return Frame(
             step=step,
@@ -254,11 +254,11 @@ class Recording(Sequence[Frame]):
             evaluation=evaluation or NOT_EVALUATED,
             measurement=measurement,
             ablations=self.ablated_at(step),
-            words=tuple(_recorded_word(chunk, i, self.written_at(step)) for chunk, i in found),
-            axes=found[0][0].axes,
-            maps=tuple(chunk.weights(i) for chunk, i in found),
+            words=tuple(_recorded_word(chunk, i, self.written_at(step)) for chunk, i in made),
+            axes=made[0][0].axes,
+            maps=tuple(chunk.weights(i) for chunk, i in made),
             target_score=self._target_score,
-            interventions=found[0][0].interventions,
+            interventions=made[0][0].interventions,
         )
 
 

@@ -31,8 +31,8 @@ class Scorer:
     def __init__(self, task: Task) -> None:
         self._task, letters = task, task.corpus.same_length
         words = [word for word in task.held_out() if not letters or len(word) >= 3]
-        known = mostly_known(task, words, N_SCORED_WORDS)
-        self._any_known, self._words = bool(known), known or words[:1]
+        scored = mostly_known(task, words, N_SCORED_WORDS)
+        self._any_known, self._words = bool(scored), scored or words[:1]
         pairs = [task.pair(word) for word in self._words]
         read = task.src_tokenizer.encode(self._words)
         written = task.tgt_tokenizer.encode([pair.target for pair in pairs if pair is not None])
@@ -86,18 +86,18 @@ class Scorer:
             model(*self._batch(filled=filled, device=model.to_logits.weight.device, equal=True))
         if filled not in self._equal_sides:
             self._equal_sides[filled] = self._sides(self._task.encode(self._equal, filled=filled))
-        sides, found = self._equal_sides[filled], {}
+        sides, origins = self._equal_sides[filled], {}
         for site, axes in model.axes().items():
             weights = np.array(cache.weights[site])
             if axes.causal:
                 weights[..., np.triu(np.ones(weights.shape[2:], dtype=bool), 1)] = np.nan
-            found[site] = origin_scores(weights, sides[axes.query], sides[axes.key])
-        return found
+            origins[site] = origin_scores(weights, sides[axes.query], sides[axes.key])
+        return origins
 
     def _sides(self, batch: Batch) -> dict[str, Array]:
         """(B, T) ids by the side of an axis; -1 for special tokens."""
-        found = {"src": batch.src, "tgt": batch.tgt_in, "seq": batch.tgt_in}
-        return {side: np.where(np.isin(ids, self._special), -1, ids) for side, ids in found.items()}
+        side_tokens = {"src": batch.src, "tgt": batch.tgt_in, "seq": batch.tgt_in}
+        return {side: np.where(np.isin(ids, self._special), -1, ids) for side, ids in side_tokens.items()}
 
     def _batch(
         self, *, filled: bool, device: torch.device, equal: bool = False

@@ -133,9 +133,9 @@ class RunView(RunFacts):
 
     def snapshot_at(self, step: int) -> Snapshot | None:
         """The weights nearest to a step; if possible, between the same moments."""
-        known = {snapshot.step: snapshot for snapshot in self.snapshots}
-        nearest = self._nearest(tuple(known), step)
-        return None if nearest is None else known[nearest]
+        by_step = {snapshot.step: snapshot for snapshot in self.snapshots}
+        nearest = self._nearest(tuple(by_step), step)
+        return None if nearest is None else by_step[nearest]
 
     def _nearest(self, steps: Sequence[int], step: int) -> int | None:
         """The nearest of ascending steps, the earlier of two; between the same moments if possible."""
@@ -172,14 +172,14 @@ class RunView(RunFacts):
         if self.frame is None or word not in self.pictures:
             return None
         axes, tracked = self.frame.axes[site], self.frame.words[self.frame.row_of(word)]
-        found = self.pictures[word].get(axes.key)
-        if found is None:
+        picture = self.pictures[word].get(axes.key)
+        if picture is None:
             return None
         pooled = tracked.pooled.get(axes.key, 1)
-        n_more = len(tracked.tokens(axes.key)) - math.ceil(found.n_tokens / pooled)
+        n_more = len(tracked.tokens(axes.key)) - math.ceil(picture.n_tokens / pooled)
         if n_more not in (0, 1):  # 1: the column of attention that goes to no token
             return None
-        return Covered(picture=found, pooled=pooled, asks=self.pictures[word].get(axes.query) == found)
+        return Covered(picture=picture, pooled=pooled, asks=self.pictures[word].get(axes.query) == picture)
 
     @property
     def seeded(self) -> str:

@@ -88,20 +88,20 @@ class Weights:
     def read(self, step: int) -> dict[str, Array]:
         """The parameters at a step. Raises InputError."""
         numbers = np.frombuffer(self.body(step), dtype="<f4")
-        found, at = {}, 0
+        arrays, at = {}, 0
         for name, shape in self.tensors:
             n = prod(shape)
-            found[name] = numbers[at : at + n].reshape(shape)
+            arrays[name] = numbers[at : at + n].reshape(shape)
             at += n
-        return found
+        return arrays
 
     def body(self, step: int) -> bytes:
         """The parameters at a step as bytes, float32, little-endian. Raises InputError."""
         with self._lock:
-            known, place = step in self._places, self._places.get(step)
+            is_stored, place = step in self._places, self._places.get(step)
         if place is not None:
             return place
-        if not known or self.stored is None:
+        if not is_stored or self.stored is None:
             raise InputError(f"The weights of step {step:,} are not kept any more; choose another step.")
         return self.stored(step)
 
@@ -173,11 +173,11 @@ class Weights:
 
     def follow(self, steps: Collection[tuple[int, Interventions]], tensors: Tensors) -> None:
         """Exactly these steps are in the file now."""
-        known = {snapshot.step: snapshot for snapshot in self.snapshots}
+        by_step = {snapshot.step: snapshot for snapshot in self.snapshots}
         for step, interventions in steps:
-            if step not in known or known[step].interventions != interventions:
-                known[step] = Snapshot(step=step, interventions=interventions, source=self)
+            if step not in by_step or by_step[step].interventions != interventions:
+                by_step[step] = Snapshot(step=step, interventions=interventions, source=self)
         with self._lock:
             self.tensors = tensors
             self._places = dict.fromkeys(step for step, _ in steps)
-            self.snapshots = tuple(known[step] for step in sorted(self._places))
+            self.snapshots = tuple(by_step[step] for step in sorted(self._places))

@@ -56,20 +56,20 @@ def word_batch(
         n_src, n_tgt = (
             int((ids[i] != PAD_ID).sum()) if hidden else ids.shape[1] for ids in (batch.src, batch.tgt_in)
         )
-        known = question.answer is not None
+        has_answer = question.answer is not None
         answer = batch.answers[i][batch.answers[i] != PAD_ID].tolist()[:-1]
         words.append(
             Word(
                 text=question.text,
                 answer=question.answer,
-                written_at=None if known else step,
+                written_at=None if has_answer else step,
                 src_tokens=task.src_tokenizer.tokens(batch.src[i, :n_src].tolist()),
                 tgt_tokens=tokenizer.tokens(batch.tgt_in[i, :n_tgt].tolist()),
                 expected=expected_tokens(task, batch.tgt_out[i, :n_tgt].tolist()),
                 held_out=question.held_out,
                 too_long=question.too_long,
                 too_short=question.too_short,
-                wanted=tokenizer.pieces(answer) if known else (),
+                wanted=tokenizer.pieces(answer) if has_answer else (),
                 n_read=task.n_tokens(question.text),
                 links=task.links(question.text),
             )
@@ -102,13 +102,13 @@ def mean_batch(task: Task, mean: Question, *, hidden: bool) -> WordBatch:
 
 def _places(tokens: Sequence[str], n_letters: int) -> tuple[str, ...]:
     """Tokens with the place of each letter in its stead: first this many of the word, then those written."""
-    found: list[str] = []
+    names: list[str] = []
     i = 0
     for token in tokens:
         i += len(token) == 1
         place = f"letter {i}" if i <= n_letters else f"output {i - n_letters}"
-        found.append(place if len(token) == 1 else token)
-    return tuple(found)
+        names.append(place if len(token) == 1 else token)
+    return tuple(names)
 
 
 def in_batches(questions: Sequence[Question], *, hidden: bool) -> list[list[Question]]:
@@ -143,7 +143,7 @@ def outputs_of(
     Args:
         known_right: words whose output is known to be right; they are not decoded.
     """
-    found, hidden = {}, model.masked("padding")
+    outputs, hidden = {}, model.masked("padding")
     for some in in_batches(
         [question for question in questions if question.text not in known_right], hidden=hidden
     ):
@@ -152,12 +152,12 @@ def outputs_of(
             ids = written[i]
             if question.answer is not None:  # the limit of the batch is for its longest answer
                 ids = ids[: int((batch.answers[i] != PAD_ID).sum()) + MOST_EXTRA]
-            found[question.text] = _output(model, task, question, batch, ids)
-    if known := [question for question in questions if question.text in known_right]:
-        batch = task.encode([one.text for one in known], filled=not hidden)
-        for question, answer in zip(known, batch.answers, strict=True):
-            found[question.text] = _output(model, task, question, batch, answer[answer != PAD_ID].tolist())
-    return {question.text: found[question.text] for question in questions}
+            outputs[question.text] = _output(model, task, question, batch, ids)
+    if answered := [question for question in questions if question.text in known_right]:
+        batch = task.encode([one.text for one in answered], filled=not hidden)
+        for question, answer in zip(answered, batch.answers, strict=True):
+            outputs[question.text] = _output(model, task, question, batch, answer[answer != PAD_ID].tolist())
+    return {question.text: outputs[question.text] for question in questions}
 
 
 def encode_answered(model: Transformer, task: Task, questions: Sequence[Question]) -> Batch:
@@ -228,5 +228,5 @@ class DrawnWords:
 
     def first_step(self, word: str) -> int | None:
         """The first step whose batch had this word, among the steps that are remembered."""
-        found = np.flatnonzero(np.asarray(self._hashes) == hash(word))
-        return self._steps[int(found[0])] if len(found) else None
+        matches = np.flatnonzero(np.asarray(self._hashes) == hash(word))
+        return self._steps[int(matches[0])] if len(matches) else None

@@ -27,8 +27,8 @@ def check_rate(rate: float) -> None:
 def check_pace(pace: float | None) -> None:
     """Refuse a pace that is not in `PACES`. Raises InputError."""
     if pace not in PACES:
-        known = ", ".join("full" if one is None else f"{one:g}" for one in PACES)
-        raise InputError(f"A pace of {pace!r} does not exist; choose from {known}.", "pace")
+        choices = ", ".join("full" if one is None else f"{one:g}" for one in PACES)
+        raise InputError(f"A pace of {pace!r} does not exist; choose from {choices}.", "pace")
 
 
 def check_alive(view: RunView, asked: str, field: str) -> None:

@@ -59,9 +59,9 @@ def demo_run() -> AnyRun | None:
 def recording(path: Path) -> AnyRun | None:
     """A recording from its file, read once; None where it cannot be read."""
     try:
-        found = Demo(path)
-        _OPENED[found.id] = found
-        return found
+        demo = Demo(path)
+        _OPENED[demo.id] = demo
+        return demo
     except (InputError, OSError) as error:
         LOG.warning("The recording %s cannot be shown: %s", path, error)
         return None

@@ -41,8 +41,8 @@ class Owners:
 
     def forget(self, id_: str) -> None:
         """Forget everything about a run that leaves memory."""
-        for known in (self._digests, self._pages, self._shown, self._presentations):
-            known.pop(id_, None)
+        for table in (self._digests, self._pages, self._shown, self._presentations):
+            table.pop(id_, None)
 
     def digest(self, id_: str) -> str | None:
         """The digest of the token that commands a run; None if there is none."""

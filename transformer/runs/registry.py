@@ -142,9 +142,9 @@ class Registry:
         Raises:
             InputError: this machine cannot train its settings, or has no room for them now.
         """
-        found = self.get(id_)
-        if found is not None or id_ is None:
-            return found
+        run = self.get(id_)
+        if run is not None or id_ is None:
+            return run
         with self._opening:  # one at a time, so that no run is built twice
             with self._lock:
                 reserved = self._reserved.pop(id_, None)
@@ -221,11 +221,11 @@ class Registry:
         """
         with self._lock:
             self.admit(run.visitor, run)
-            known = run.id in self._runs
+            is_listed = run.id in self._runs
             self._drafts.pop(run.id, None)
             self._hold(run)
         path = self.library.path_of(run.id)
-        if not known and path is not None:
+        if not is_listed and path is not None:
             keep_in_file(run, path, self.owners.digest(run.id) or "", self.make_room)
 
     def make_room(self) -> None:
@@ -351,10 +351,10 @@ class Registry:
 
     def _in_memory(self, id_: str) -> AnyRun | None:
         with self._lock:
-            found = self._drafts.get(id_) or self._runs.get(id_)
-            if isinstance(found, Run) and (id_ in self._drafts or found.can_leave_memory):
-                found.look()  # so that it is not put away right after
-            return found
+            run = self._drafts.get(id_) or self._runs.get(id_)
+            if isinstance(run, Run) and (id_ in self._drafts or run.can_leave_memory):
+                run.look()  # so that it is not put away right after
+            return run
 
     def facts_of_run(self, id_: str) -> RunFacts | None:
         """The facts of a started run for a list, without opening it."""

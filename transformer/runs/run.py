@@ -134,19 +134,19 @@ class Run:
             if awaited is None or model.cancelled():
                 return
             try:
-                self._runner.untrained = found = model.result()
+                self._runner.untrained = state = model.result()
             except Exception as error:
                 self._runner.fail(error)
             else:
-                for snapshot in found.weights.snapshots:
-                    body = found.weights.body(snapshot.step)
-                    self._weights.append({snapshot.step: body}, snapshot.interventions, found.weights.tensors)
+                for snapshot in state.weights.snapshots:
+                    body = state.weights.body(snapshot.step)
+                    self._weights.append({snapshot.step: body}, snapshot.interventions, state.weights.tensors)
                 self._published.publish(
-                    config=found.view.config,
-                    device=found.view.device,
-                    threads=found.view.threads,
-                    parameters=found.view.parameters,
-                    frames=found.view.frames.extended((), self.view.metrics.at),
+                    config=state.view.config,
+                    device=state.view.device,
+                    threads=state.view.threads,
+                    parameters=state.view.parameters,
+                    frames=state.view.frames.extended((), self.view.metrics.at),
                     snapshots=self._weights.snapshots,
                 )
             self.ready.set()

@@ -87,13 +87,13 @@ class RunRecorder:
         """
         spent, view, step = time.thread_time(), self._published.view, report.step
         self._recorder.drawn.note(step, report.words)
-        found = self.moments.losses(*view.metrics.columns("step", "loss"))
+        moments = self.moments.losses(*view.metrics.columns("step", "loss"))
         slow = view.pace is not None and view.pace <= EVERY_STEP_UP_TO
         if report.evaluation is not None:
             things = TASK_INFO[view.config.train.task].plural
-            found += self.moments.accuracy(self._state.first_step_at, things)
+            moments += self.moments.accuracy(self._state.first_step_at, things)
         measured = report.evaluation is not None or ended or alone or (slow and self._every_step)
-        if measured or found or (self._every_step and step % self.scheduler.every == 0):
+        if measured or moments or (self._every_step and step % self.scheduler.every == 0):
             self._recorder.buffer.copy(step)
         # Each of many runs is shown less often, so that the maps of several steps are computed together.
         late = watched and time.perf_counter() - self._shown_at >= runs * WATCHED_SECONDS
@@ -203,9 +203,9 @@ class RunRecorder:
         """
         kept = {snapshot.step for snapshot in self.weights.snapshots}
         while inside := sorted(step for step in kept if low < step < high):
-            known = [step for step in inside if step in scored]
+            scored_steps = [step for step in inside if step in scored]
             half_way = (low + high) / 2
-            middle = min(known or inside, key=lambda step: abs(step - half_way))
+            middle = min(scored_steps or inside, key=lambda step: abs(step - half_way))
             if middle not in scored:
                 try:
                     scored[middle] = self._recorder.measure_past(middle, self.weights)

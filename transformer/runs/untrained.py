@@ -49,9 +49,9 @@ def untrained_model(config: RunConfig, questions: Sequence[Question], held: OwnD
         A future; its exception is an InputError if this machine cannot build the model.
     """
     key = resolved(config), tuple(question.text for question in questions)
-    if (known := _CACHE.peek(key)) is not None:
+    if (cached := _CACHE.peek(key)) is not None:
         answer: Future[Untrained] = Future()
-        answer.set_result(known)
+        answer.set_result(cached)
         return answer
     return _WORKER.submit(_CACHE.get, key, partial(_recorded, config, [*questions], held), _nbytes)
 

@@ -148,7 +148,7 @@ def blocked_cells(
     Returns:
         Boolean, broadcastable to (B, H, Q, K).
     """
-    found = keys != keys  # nothing yet
+    blocked = keys != keys  # nothing yet
     for block in blocks:
         cells = keys == keys
         if block.head is not None:
@@ -159,8 +159,8 @@ def blocked_cells(
             cells = cells & (columns == block.column)
         if block.token is not None:
             cells = cells & (keys == id_of(block.token))
-        found = found | cells
-    return found
+        blocked = blocked | cells
+    return blocked
 
 
 @lru_cache(maxsize=256)  # the same for every frame of a word; read-only

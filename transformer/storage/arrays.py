@@ -24,8 +24,8 @@ def as_bytes(arrays: Mapping[str, Array], facts: object) -> bytes:
     """Encode arrays, and their facts as JSON."""
     from safetensors.numpy import save  # not imported before the first page is shown
 
-    said = msgspec.json.encode(facts).decode()
-    return save({name: np.asarray(a, order="C") for name, a in arrays.items()}, {_FACTS: said})
+    header = msgspec.json.encode(facts).decode()
+    return save({name: np.asarray(a, order="C") for name, a in arrays.items()}, {_FACTS: header})
 
 
 def read_arrays(data: bytes, kind: type[T]) -> tuple[dict[str, Array], T]:

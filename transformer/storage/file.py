@@ -114,8 +114,8 @@ def why(error: BaseException) -> str:
 
 def fact(database: sqlite3.Connection, name: str, kind: type[T]) -> T | None:
     """A fact as its type; None where it is missing. Raises ValueError."""
-    found = raw_fact(database, name)
-    return None if found is None else msgspec.json.decode(found, type=kind)
+    value = raw_fact(database, name)
+    return None if value is None else msgspec.json.decode(value, type=kind)
 
 
 def raw_fact(database: sqlite3.Connection, name: str) -> bytes | None:
@@ -187,7 +187,7 @@ def _refusal(path: Path, error: Exception) -> InputError:
 
 def _check(database: sqlite3.Connection, path: Path) -> None:
     """Refuse a database that has not exactly our tables, or anything besides. Raises InputError."""
-    found = database.execute("SELECT name, sql FROM sqlite_schema LIMIT 99").fetchall()
+    schema = database.execute("SELECT name, sql FROM sqlite_schema LIMIT 99").fetchall()
     (application,) = database.execute("PRAGMA application_id").fetchone()
     (version,) = database.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION:
@@ -197,7 +197,7 @@ def _check(database: sqlite3.Connection, path: Path) -> None:
             f"{path} has format {version}; this version reads format {FORMAT}. Open it with the version that "
             "made it, or train it again."
         )
-    if len(found) != len(SCHEMA) or dict(found) != SCHEMA:
+    if len(schema) != len(SCHEMA) or dict(schema) != SCHEMA:
         raise InputError(f"{path} is no run of Headlight: it has other tables than a run.")
 
 
@@ -352,11 +352,11 @@ def _start_of(pid: int) -> int | None:
 
 def on_network(path: Path) -> bool:
     """Whether a file lies on another machine, as far as the system says."""
-    place, found = path.resolve(), ("", "")
+    place, nearest = path.resolve(), ("", "")
     with suppress(OSError, ValueError, IndexError):
         for line in Path("/proc/self/mountinfo").read_text().splitlines():
             fields, _, kind = line.partition(" - ")
             mount = fields.split()[4]
-            if place.is_relative_to(mount) and len(mount) >= len(found[0]):
-                found = mount, kind.split()[0]
-    return found[1] in NETWORKS
+            if place.is_relative_to(mount) and len(mount) >= len(nearest[0]):
+                nearest = mount, kind.split()[0]
+    return nearest[1] in NETWORKS

@@ -66,10 +66,10 @@ class Measured:
 
 def measured_of(frames: Recording) -> dict[int, Measured]:
     """All that was measured at each step."""
-    found: dict[int, dict[str, Record]] = {}
+    by_step: dict[int, dict[str, Record]] = {}
     for one in frames.measured:
-        found.setdefault(one.step, {})[type(one).__name__.lower()] = one
-    return {step: Measured(**parts) for step, parts in found.items()}  # type: ignore[arg-type]
+        by_step.setdefault(one.step, {})[type(one).__name__.lower()] = one
+    return {step: Measured(**parts) for step, parts in by_step.items()}  # type: ignore[arg-type]
 
 
 def sealed(body: bytes) -> bytes:
@@ -92,9 +92,9 @@ def read_chunk(value: object) -> Chunk:
 
 def read_measured(step: int, value: object) -> tuple[Record, ...]:
     """Raises ValueError."""
-    found = msgspec.json.decode(blob(value), type=Measured, dec_hook=_array)
-    evaluation, measurement, ablations = found.evaluation, found.measurement, found.ablations
-    if not found.records or any(record.step != step for record in found.records):
+    measured = msgspec.json.decode(blob(value), type=Measured, dec_hook=_array)
+    evaluation, measurement, ablations = measured.evaluation, measured.measurement, measured.ablations
+    if not measured.records or any(record.step != step for record in measured.records):
         raise ValueError("it is of another step")
     if evaluation is not None and not _counts(evaluation):
         raise ValueError("it counts more right than asked")
@@ -102,7 +102,7 @@ def read_measured(step: int, value: object) -> tuple[Record, ...]:
         raise ValueError("its sites and heads do not fit each other")
     if ablations is not None and not (is_name(ablations.name) and np.isfinite(ablations.whole)):
         raise ValueError("it has no number with a name")
-    return found.records
+    return measured.records
 
 
 def _array(kind: type, values: object) -> Array:
@@ -136,10 +136,10 @@ def read_pictures(database: sqlite3.Connection) -> Pictures:
 def read_rows(database: sqlite3.Connection, metrics: Metrics, run: RunFile) -> None:
     """Add the rows that a table lacks; only an own model may have none of a step. Raises ValueError."""
     newest = int(metrics.column("step")[-1]) if len(metrics) else -1
-    found = database.execute("SELECT step, numbers FROM step WHERE step > ? ORDER BY step", (newest,))
+    fetched = database.execute("SELECT step, numbers FROM step WHERE step > ? ORDER BY step", (newest,))
     rows: list[tuple[float, ...]] = []
     n = len(metrics.names) - 1
-    for step, value in found:
+    for step, value in fetched:
         numbers = np.frombuffer(unsealed(value), dtype="<f8")
         if len(numbers) != n or not 0 <= step <= run.step:
             raise ValueError(f"the numbers of step {step:,} are not those of a step of this run")
@@ -266,8 +266,8 @@ class Mirror:
         steps = {one.step for one in kept}
         database.executemany("DELETE FROM weights WHERE step = ?", ((step,) for step in stored - steps))
         groups = groupby(kept, key=lambda one: one.interventions)
-        said: Snapshots = tuple((taken, tuple(one.step for one in some)) for taken, some in groups)
-        put(database, SNAPSHOTS, msgspec.json.encode(said))
+        kept_steps: Snapshots = tuple((taken, tuple(one.step for one in some)) for taken, some in groups)
+        put(database, SNAPSHOTS, msgspec.json.encode(kept_steps))
         return steps
 
 

@@ -150,13 +150,13 @@ class Library:
         """The entry of a file, which is read only after it has changed; None if it cannot be read."""
         try:
             stamp = stamp_of(path)
-            known = self._entries.get(path)
-            if known is None or known.stamp != stamp:
+            entry = self._entries.get(path)
+            if entry is None or entry.stamp != stamp:
                 with reading(path) as database:
                     owner = (raw_fact(database, OWNER) or b"").decode("ascii") or None
-                    known = Entry(stamp, run_fact(database), owner, writer_of(database))
-                self._entries[path] = known
-            return known
+                    entry = Entry(stamp, run_fact(database), owner, writer_of(database))
+                self._entries[path] = entry
+            return entry
         except (InputError, OSError):
             self._entries.pop(path, None)
             return None
@@ -164,8 +164,8 @@ class Library:
     def published(self) -> dict[str, RunFile]:
         """Runs kept here under a name, as with `--out`: every visitor sees them. The last written first."""
         with self._lock:
-            found = sorted(self._look().items(), key=lambda one: max(one[1].stamp), reverse=True)
-        return {path.stem: entry.as_now(path) for path, entry in found}
+            entries = sorted(self._look().items(), key=lambda one: max(one[1].stamp), reverse=True)
+        return {path.stem: entry.as_now(path) for path, entry in entries}
 
     def _look(self) -> dict[Path, Entry]:
         """The entry of each named file; files of visitors are hidden from others."""
@@ -173,9 +173,9 @@ class Library:
         for gone in {*list(self._entries)}.difference(files):
             self._entries.pop(gone, None)
         named = {path: self._entry(path) for path in files if not SHAPE.fullmatch(path.stem)}
-        found = {path: entry for path, entry in named.items() if entry is not None}
-        self._names = {entry.run.id: path.stem for path, entry in found.items()}
-        return found
+        entries = {path: entry for path, entry in named.items() if entry is not None}
+        self._names = {entry.run.id: path.stem for path, entry in entries.items()}
+        return entries
 
     # Removing a run, and its restoration.
 
@@ -208,19 +208,19 @@ class Library:
         Raises:
             InputError: it is gone for good, this is not its token, or its file cannot be moved.
         """
-        found = [path for path in self._removed_files() if path.name.partition(".")[2] == id_ + SUFFIX]
-        entry = self._entry(found[-1]) if found else None
+        paths = [path for path in self._removed_files() if path.name.partition(".")[2] == id_ + SUFFIX]
+        entry = self._entry(paths[-1]) if paths else None
         if entry is None or not is_token_of(token, entry.owner):
             raise InputError("A removed run can be restored for one hour; this one is gone.")
         try:
-            found[-1].rename(self._path(id_))
+            paths[-1].rename(self._path(id_))
         except OSError as error:
             raise InputError(f"The file of this run cannot be restored ({why(error)}).") from error
 
     def _removed_files(self) -> dict[Path, float]:
         """The removed files, and when each was removed, in seconds since 1970; their names begin with it."""
-        found = () if self.folder is None else sorted(self.folder.glob(f"{REMOVED}/*.*{SUFFIX}"))
-        return {path: float(at) for path in found if (at := path.name.partition(".")[0]).isdecimal()}
+        paths = () if self.folder is None else sorted(self.folder.glob(f"{REMOVED}/*.*{SUFFIX}"))
+        return {path: float(at) for path in paths if (at := path.name.partition(".")[0]).isdecimal()}
 
     # The file of a stranger.
 

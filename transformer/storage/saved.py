@@ -144,7 +144,7 @@ class Reader:
             self._parts[place] = part
         chunks = [one for part in self._parts.values() for one in part if isinstance(one, Chunk)]
         _refuse_forged(chunks, own=run.own is not None)
-        target_score, known = FOCUS if run.own else task_of(run.config).target_score, self._frames
+        target_score, last = FOCUS if run.own else task_of(run.config).target_score, self._frames
         scored: dict[str, list[str]] = {}
         for place, part in self._parts.items():
             if any(
@@ -153,15 +153,15 @@ class Reader:
                 for one in part
             ):
                 self._parts[place] = ()
-        if known is None or before.keys() - self._parts.keys():
-            generation = 0 if known is None else known.generation + 1
+        if last is None or before.keys() - self._parts.keys():
+            generation = 0 if last is None else last.generation + 1
             every = [one for part in self._parts.values() for one in part]
             frames = Recording(
                 every, numbers=self._metrics.at, target_score=target_score, generation=generation
             )
         else:
             new = [one for place, part in self._parts.items() if place not in before for one in part]
-            frames = known.extended(new)
+            frames = last.extended(new)
         self._frames, evaluated = frames, frames.evaluated_at(0) is not None
         whole = chunks and frames.measured_at(0) is not None and evaluated == (run.own is None)
         return frames if whole else Recording(target_score=target_score, generation=1)
@@ -169,19 +169,19 @@ class Reader:
     def _part(self, database: sqlite3.Connection, run: RunFile, place: Place) -> tuple[Recorded, ...]:
         """A part of the recording; empty, with a warning, where it is damaged or not of this run."""
         word, step, row = place
-        found: tuple[Recorded, ...]
+        records: tuple[Recorded, ...]
         try:
             if word < 0:
-                found = read_measured(step, row)
+                records = read_measured(step, row)
             else:
                 data = database.execute("SELECT data FROM map WHERE rowid = ?", (row,)).fetchone()
                 chunk = read_chunk(data and data[0])  # a damaged index finds no row
                 if chunk.word.text not in run.words:
                     raise ValueError("it is of no tracked word")
-                found, step = (chunk,), chunk.steps[-1]
+                records, step = (chunk,), chunk.steps[-1]
             if step > run.step:
                 raise ValueError("it is of a later step than the run")
-            return found
+            return records
         except (ValueError, RecursionError, OverflowError) as error:  # an InputError is a ValueError
             LOG.warning("%s: what was recorded at step %s is left out: %s", self.path.name, place[1], error)
             return ()

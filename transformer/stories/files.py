@@ -116,13 +116,13 @@ def _line(text: str, field: str, header: str = "", place: int = 0) -> str:
 def stories() -> dict[str, Story | InputError]:
     """Name of each story, shipped or in the server's folder, to the story or to its error."""
     folders = [SHIPPED, *([Path(named)] if (named := os.environ.get(ENVIRONMENT)) else [])]
-    found: dict[str, Story | InputError] = {}
+    by_name: dict[str, Story | InputError] = {}
     for path in (path for folder in folders for path in sorted(folder.glob("*.toml"))):
         try:
-            found[path.stem] = read_story(path.read_text(encoding="utf-8"))
+            by_name[path.stem] = read_story(path.read_text(encoding="utf-8"))
         except (InputError, OSError, UnicodeDecodeError) as error:
-            found[path.stem] = error if isinstance(error, InputError) else InputError(str(error))
-    return found
+            by_name[path.stem] = error if isinstance(error, InputError) else InputError(str(error))
+    return by_name
 
 
 @cache
@@ -141,18 +141,18 @@ def with_beat(text: str, configs: Sequence[RunConfig], beat: Mapping[str, Any]) 
     Raises:
         InputError: the file cannot be used, or already has the maximum number of runs or beats.
     """
-    known = {name: one.config for name, one in read_story(text).runs.items()} if text else {}
+    config_of = {name: one.config for name, one in read_story(text).runs.items()} if text else {}
     tables, names = [text or f"title = {_value(UNNAMED)}\n"], []
     for config in map(resolved, configs):
-        name = next((one for one, has in known.items() if has == config), f"run{len(known) + 1}")
-        if name not in known:
+        name = next((one for one, has in config_of.items() if has == config), f"run{len(config_of) + 1}")
+        if name not in config_of:
             tables.append(_of_run(name, config))
-            known[name] = config
+            config_of[name] = config
         names.append(name)
     shown = {**beat, "run": names[0]} | ({"against": " ".join(names[1:])} if names[1:] else {})
-    found = "\n".join([*tables, _table("[[beat]]", shown)])
-    read_story(found)
-    return found
+    content = "\n".join([*tables, _table("[[beat]]", shown)])
+    read_story(content)
+    return content
 
 
 def _of_run(name: str, config: RunConfig) -> str:

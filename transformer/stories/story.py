@@ -103,8 +103,8 @@ class Beat(Settings):
     @property
     def pinned(self) -> tuple[str, int] | None:
         """(site, head) of the large map; None for the clearest head."""
-        found = _SITE.fullmatch(self.head)
-        return (found[1], int(found[2]) - 1) if found else None
+        match = _SITE.fullmatch(self.head)
+        return (match[1], int(match[2]) - 1) if match else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,10 +200,10 @@ def read_role(values: Any) -> Role:
 def inherited(beats: list[dict[str, Any]], first: str) -> list[dict[str, Any]]:
     """The beats, each with the fields that it takes over from the previous beat."""
     kept: dict[str, Any] = {"run": first}
-    found = []
+    complete = []
     for values in beats:
         kept |= {name: values[name] for name in _CARRIED if name in values}
         if values.get("page", kept.get("page")) != RACE:
             kept.pop("against", None)
-        found.append({**kept, **values})
-    return found
+        complete.append({**kept, **values})
+    return complete

@@ -75,16 +75,16 @@ class Corpus:
 
     @cached_property
     def _held_out(self) -> tuple[Pair, ...]:
-        found: dict[str, Pair] = {}
+        chosen: dict[str, Pair] = {}
         idle = 0
         for pair in self.held_out_draws():
-            if pair.held_out and pair.source not in found:
-                found[pair.source], idle = pair, 0
+            if pair.held_out and pair.source not in chosen:
+                chosen[pair.source], idle = pair, 0
             else:
                 idle += 1
-            if len(found) == N_HELD_OUT or idle == PATIENCE:
+            if len(chosen) == N_HELD_OUT or idle == PATIENCE:
                 break
-        return tuple(found.values())
+        return tuple(chosen.values())
 
     def held_out(self) -> Sequence[Pair]:
         """Up to `N_HELD_OUT` different held-out examples, in a fixed random order."""
@@ -158,11 +158,11 @@ def token_links(
         return None
     columns = _overlapping(src[0].spans(pair.source), src[1].spans(pair.source))
     units = _overlapping(tgt[1].spans(pair.target), tgt[0].spans(pair.target))
-    found = []
+    links = []
     for of_token in units:
         needed = {place for unit in of_token for place in pair.links[unit]}
-        found.append(tuple(sorted({column + 1 for place in needed for column in columns[place]})))
-    return tuple(found)
+        links.append(tuple(sorted({column + 1 for place in needed for column in columns[place]})))
+    return tuple(links)
 
 
 def _overlapping(spans: Sequence[Span], others: Sequence[Span]) -> list[list[int]]:

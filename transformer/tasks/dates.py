@@ -227,5 +227,5 @@ def _understood(text: str) -> str | None:
     if not len(month) == len(day) == len(year) == 1:
         return None
     match = FORMS[0].match(f"{int(day[0])} {MONTHS[_month_number(month[0]) - 1]} {year[0]}")
-    found = match and _date(match)
-    return FORMS[0].write(found) if found and FIRST <= found <= LAST else None
+    named_date = match and _date(match)
+    return FORMS[0].write(named_date) if named_date and FIRST <= named_date <= LAST else None

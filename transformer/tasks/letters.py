@@ -131,12 +131,12 @@ class Letters(Corpus):
     def words_of_length(self, length: int, count: int) -> list[str]:
         """Fixed random words of one length, held-out ones from three letters on."""
         rng = np.random.default_rng([HELD_OUT_SEED, length])
-        found: list[str] = []
-        while len(found) < count:
+        words: list[str] = []
+        while len(words) < count:
             word = _random_word(rng, length)
             if is_held_out(word) or length < HOLD_OUT_FROM:
-                found.append(word)
-        return found
+                words.append(word)
+        return words
 
     def hardest(self, tokens: Sequence[str]) -> list[str]:
         """Words that repeat one blocked letter, of every trained length."""

@@ -72,11 +72,11 @@ class Repeat(Letters):
     def words_of_length(self, length: int, count: int) -> list[str]:
         """Fixed held-out words of one length; none where a word has no room for an answer."""
         rng = np.random.default_rng([HELD_OUT_SEED, length])
-        found: list[str] = []
-        while len(found) < count and length >= HOLD_OUT_FROM:
+        words: list[str] = []
+        while len(words) < count and length >= HOLD_OUT_FROM:
             if is_held_out(word := _word(rng, length)):
-                found.append(word)
-        return found
+                words.append(word)
+        return words
 
     def hardest(self, tokens: Sequence[str]) -> list[str]:
         """Words that are made of a blocked letter, as far as words can be."""

@@ -59,8 +59,8 @@ class TextTokenizer:
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text, from [SOS] to [EOS]."""
         if self._split is not None:
-            known, unknown = self._ids.get, self.unk_id
-            return [[self.sos_id, *(known(t, unknown) for t in self._split(s)), self.eos_id] for s in texts]
+            id_of, unknown = self._ids.get, self.unk_id
+            return [[self.sos_id, *(id_of(t, unknown) for t in self._split(s)), self.eos_id] for s in texts]
         encodings = self._backend.encode_batch_fast(list(texts), add_special_tokens=False)
         ours = self._from_backend.get
         return [[self.sos_id, *(ours(i, self.unk_id) for i in e.ids), self.eos_id] for e in encodings]
@@ -181,19 +181,19 @@ def from_file(
         """The text that each token adds; our special tokens, which the file does not know, are unchanged."""
         ids = [their_id[part] for part in parts if part in their_id]
         whole = backend.decode(ids, skip_special_tokens=False)
-        found: list[str] = []
+        tokens: list[str] = []
         at = n = 0
         for part in parts:
             if part not in their_id:
-                found.append(part)
+                tokens.append(part)
                 continue
             n += 1
             # A letter may take several tokens, and spaces depend on later ones: only what agrees is final.
             sure = commonprefix([backend.decode(ids[:n], skip_special_tokens=False), whole])
             end = max(at, len(sure))
-            found.append(whole[at:end])
+            tokens.append(whole[at:end])
             at = end
-        return tuple(found)
+        return tuple(tokens)
 
     return TextTokenizer(backend, own, pieces, ids=used, separator=separator)
 

@@ -70,7 +70,7 @@ class Writing:
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """The (start, end) offsets of each unit of a text."""
-        return [found.span() for found in self._units.finditer(text)]
+        return [match.span() for match in self._units.finditer(text)]
 
     def units(self, text: str) -> tuple[str, ...]:
         """The units of a text."""

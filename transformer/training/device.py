@@ -9,12 +9,12 @@ from transformer.errors import InputError
 
 def available_devices() -> tuple[str, ...]:
     """Names of the devices this machine has, the preferred one first."""
-    found = []
+    devices = []
     if torch.cuda.is_available():
-        found.append("cuda")
+        devices.append("cuda")
     if torch.backends.mps.is_available():
-        found.append("mps")
-    return (*found, "cpu")
+        devices.append("mps")
+    return (*devices, "cpu")
 
 
 def resolve_device(name: str) -> torch.device:

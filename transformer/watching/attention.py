@@ -93,10 +93,10 @@ def attention_of(
     Raises:
         InputError: no attention weights were found, or some have another shape or are not from 0 to 1.
     """
-    found = Observer(model, attention, sites).look(inputs)
+    weights = Observer(model, attention, sites).look(inputs)
     return {
         name: np.nan_to_num(seen.weights[..., :-1] if seen.rest else seen.weights)
-        for name, seen in found.items()
+        for name, seen in weights.items()
     }
 
 
@@ -159,16 +159,16 @@ class Observer:
         with _as_before(self.model, self._modules.values()), torch.no_grad():
             if self._attention is not None:
                 given = dict(self._attention(self.model, inputs))
-                found = {
+                seen = {
                     name: Seen(_checked(name, weights))
                     for name, weights in given.items()
                     if matches(name, self._sites)
                 }
             else:
-                found = self._observed(inputs)
-        if not found:
+                seen = self._observed(inputs)
+        if not seen:
             raise InputError(self._nothing())
-        return found
+        return seen
 
     def ablations(self, measure: Measure, heads: Iterable[Head]) -> Iterator[float]:
         """The number that `measure` gives for the model, then with each of the heads switched off.
@@ -467,25 +467,25 @@ class Observer:
                     for site, series in of_site.items()
                     if site not in sites[1:]
                 }
-        found: dict[str, Seen] = {}
+        seen: dict[str, Seen] = {}
         for site, series in of_site.items():
             for number, one in enumerate(series, 1):
                 name = site if number == 1 else f"{site}#{number}"
                 weights = one.seen.weights
                 for window in range(min(weights.shape[1], MOST_WINDOWS)):
                     place = f" window {window + 1}" if weights.shape[1] > 1 else ""
-                    found[name + place] = one.seen._replace(weights=weights[:, window])
+                    seen[name + place] = one.seen._replace(weights=weights[:, window])
                     if one.part is not None:
                         inner = one.part.weights[:, window]
-                        found[name + place + PART] = one.part._replace(weights=inner)
-        return found
+                        seen[name + place + PART] = one.part._replace(weights=inner)
+        return seen
 
     def _head_of(self, site: str) -> tuple[str, int, str] | None:
         """The list of modules that a site is in, a number for the input, and the rest of the name."""
         parts = site.split(".")
         for n in range(len(parts), 0, -1):
-            if (known := self._siblings.get(".".join(parts[:n]))) is not None:
-                return *known, "".join(f".{part}" for part in parts[n:])
+            if (sibling := self._siblings.get(".".join(parts[:n]))) is not None:
+                return *sibling, "".join(f".{part}" for part in parts[n:])
         return None
 
 
@@ -545,7 +545,7 @@ def _pooled(
     rows, columns = sizes
     lead = *layout.sizes, layout.whole[-2]
     blocked = None if blocked is None else np.broadcast_to(blocked, lead).reshape(-1, lead[-1])
-    found, missing, inner = [], [], []
+    sums_of_maps, missing, inner = [], [], []
     for i, weights in enumerate(call.maps(layout)):
         sums = weights.sum(-1, dtype=torch.float32)
         none = sums.isnan() | (sums == 0)
@@ -562,10 +562,10 @@ def _pooled(
             none = functional.pad(none, (0, short[0]), value=True)
         counted = (~none).unflatten(0, (-1, rows)).sum(-1)
         whole = weights.unflatten(0, (-1, rows)).sum(1, dtype=torch.float32)
-        found.append(whole.unflatten(1, (-1, columns)).sum(-1) / counted.clamp_min(1)[:, None])
+        sums_of_maps.append(whole.unflatten(1, (-1, columns)).sum(-1) / counted.clamp_min(1)[:, None])
         missing.append(counted == 0)
     shape = lead[:3]
-    pooled = _array(torch.stack(found)).reshape(*shape, *found[0].shape)
+    pooled = _array(torch.stack(sums_of_maps)).reshape(*shape, *sums_of_maps[0].shape)
     rest = _array(torch.stack(missing)).reshape(*shape, -1)
     return pooled, rest, _array(torch.stack(inner)).reshape(*shape, *inner[0].shape) if inner else None
 

@@ -92,9 +92,9 @@ class Examples:
         maps: dict[str, dict[str, Array]] = {}
         self._kinds = {}
         for name, inputs in self._inputs.items():
-            found = self._observer.look(_moved(inputs, device), self._part.get(name))
-            n = len(next(iter(found.values())).weights)
-            for site, seen in found.items():
+            looked = self._observer.look(_moved(inputs, device), self._part.get(name))
+            n = len(next(iter(looked.values())).weights)
+            for site, seen in looked.items():
                 for i, of in enumerate(seen.weights if len(seen.weights) == n else ()):
                     text = str(name) if n == 1 else f"{name} {i + 1}"
                     self._batches[text] = name, None if n == 1 else i
@@ -115,10 +115,10 @@ class Examples:
         """The parts that can be recorded, by the name of their input; warn of others."""
         if part is not None and not isinstance(part, Mapping):
             self._say(InputError(NO_PART.format(part, "example"), "part"))
-        found: dict[str, Part] = {}
+        checked: dict[str, Part] = {}
         for name, given in part.items() if isinstance(part, Mapping) else ():
             try:
-                found[name] = checked_part(given)
+                checked[name] = checked_part(given)
             except (TypeError, ValueError, AttributeError):
                 self._say(InputError(NO_PART.format(given, name), "part"))
                 continue
@@ -126,7 +126,7 @@ class Examples:
             if longest > MOST_OF_PART:
                 most = f"of {longest} positions the first {MOST_OF_PART} are recorded in full"
                 self._say(InputError(f"part: {most}.", "part"))
-        return found
+        return checked
 
     def _fitting(self, maps: Named, step: int) -> Named:
         """Leave out attentions that cannot be shown with the others, and warn of them. Raises InputError."""

@@ -52,8 +52,8 @@ class Layout:
         """The weights as (B, windows, H, Q, K)."""
         ends = [self.shape[axis] for axis in self.order[-2:]]
         apart = self.apart(weights)
-        found = apart.permute(*self._places, -2, -1).reshape(*self.sizes, *ends)
-        return found if self.columns is None else found[..., list(self.columns)]
+        arranged_maps = apart.permute(*self._places, -2, -1).reshape(*self.sizes, *ends)
+        return arranged_maps if self.columns is None else arranged_maps[..., list(self.columns)]
 
     def back(self, arranged: Tensor) -> Tensor:
         """Weights (B, windows, H, Q, K) as the model arranges them; columns that it cuts off are 0."""
@@ -144,8 +144,10 @@ def layout_of(
     Returns:
         None where the product is not over the axis along which the weights add up to 1.
     """
-    known = index >= 0
-    places = [torch.where(known, (index // math.prod(shape[i + 1 :])) % n, -1) for i, n in enumerate(shape)]
+    is_known = index >= 0
+    places = [
+        torch.where(is_known, (index // math.prod(shape[i + 1 :])) % n, -1) for i, n in enumerate(shape)
+    ]
     along = [_varies(place, -1) for place in places]
     if any(varies for i, varies in enumerate(along) if i != axis) or not (
         along[axis] or index.shape[-1] == 1
@@ -166,7 +168,7 @@ def layout_of(
         query = virtual
     lead = [i for i in range(len(shape)) if i not in (axis, query)]
     first, *others = _splits([shape[i] for i in lead], 1 if query == virtual else shape[query], inputs, heads)
-    used = torch.unique(places[axis][known])
+    used = torch.unique(places[axis][is_known])
     columns = None if len(used) == shape[axis] else tuple(used.tolist())
     if query == virtual:
         return Layout((*shape, 1), (*lead, query, axis), first, columns, relative, tuple(others))
@@ -198,16 +200,16 @@ def _splits(sizes: Sequence[int], rows: int, inputs: Sizes, heads: int | None) -
     if not more:
         if heads:
             return [((EXAMPLES, first // heads), (HEADS, heads))]
-        found: list[Split] = [((EXAMPLES, n),) for n in batches if n == first]
+        splits: list[Split] = [((EXAMPLES, n),) for n in batches if n == first]
         others = [first // n for n in batches if first % n == 0 and n < first]
         if rows == 1 and any(n % m == 0 for n in others for m in inputs.tokens if m > 1):
-            return found or [((UNKNOWN, first),)]  # positions may be folded like heads
+            return splits or [((UNKNOWN, first),)]  # positions may be folded like heads
         for n in batches:
             if first % n == 0 and 1 < n < first:
-                found += [((EXAMPLES, n), (HEADS, first // n)), ((HEADS, first // n), (EXAMPLES, n))]
-        if 1 in batches or rows in inputs.first or not found:  # one example, which may have no axis
-            found.append(((HEADS, first),))
-        return list(dict.fromkeys(found))
+                splits += [((EXAMPLES, n), (HEADS, first // n)), ((HEADS, first // n), (EXAMPLES, n))]
+        if 1 in batches or rows in inputs.first or not splits:  # one example, which may have no axis
+            splits.append(((HEADS, first),))
+        return list(dict.fromkeys(splits))
     second = more[0]
     if len(more) > 1:
         # Groups of heads see all tokens; windows cover them.
@@ -223,13 +225,13 @@ def _splits(sizes: Sequence[int], rows: int, inputs: Sizes, heads: int | None) -
         if second in batches and second > 1:
             inner.append(((EXAMPLES, first), (EXAMPLES, second), *((HEADS, n) for n in more[1:])))
         return inner
-    found = [((EXAMPLES, n), (HEADS, second)) for n in batches if n == first]
-    found += [
+    splits = [((EXAMPLES, n), (HEADS, second)) for n in batches if n == first]
+    splits += [
         ((HEADS, first), (EXAMPLES, n)) for n in batches if n == second and (n > 1 or rows in inputs.tokens)
     ]
     for n in batches:
         if first % n == 0 and n < first:
-            found.append(((EXAMPLES, n), (WINDOWS, first // n), (HEADS, second)))
+            splits.append(((EXAMPLES, n), (WINDOWS, first // n), (HEADS, second)))
             if n > 1:
-                found.append(((WINDOWS, first // n), (EXAMPLES, n), (HEADS, second)))
-    return list(dict.fromkeys(found)) or [((EXAMPLES, first), (HEADS, second))]
+                splits.append(((WINDOWS, first // n), (EXAMPLES, n), (HEADS, second)))
+    return list(dict.fromkeys(splits)) or [((EXAMPLES, first), (HEADS, second))]

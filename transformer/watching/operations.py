@@ -331,8 +331,8 @@ class Observing(TorchFunctionMode):
         key = tensor.shape, tensor.stride(), tensor.device
         if key not in self._places:
             count = torch.arange(tensor.numel(), dtype=torch.int32, device=tensor.device)
-            found = torch.empty_strided(*key[:2], dtype=torch.int32, device=tensor.device)
-            self._places[key] = found.copy_(count.view(tensor.shape))
+            places = torch.empty_strided(*key[:2], dtype=torch.int32, device=tensor.device)
+            self._places[key] = places.copy_(count.view(tensor.shape))
         return self._places[key]
 
     def _trace(self, tensor: Tensor, trace: Trace) -> None:
@@ -340,8 +340,8 @@ class Observing(TorchFunctionMode):
 
     def _traces(self, args: Sequence[Any]) -> Iterator[tuple[int, Trace]]:
         for i, one in enumerate(args):
-            if isinstance(one, Tensor) and (known := self._traced.get(id(one))) is not None:
-                yield i, known[1]
+            if isinstance(one, Tensor) and (trace := self._traced.get(id(one))) is not None:
+                yield i, trace[1]
 
     def _follow(self, func: Any, args: Any, kwargs: Any, output: Any) -> None:
         """Follow the values of a softmax through an operation."""
@@ -424,9 +424,9 @@ class Observing(TorchFunctionMode):
 
     def _sum(self, func: Any, args: Any, kwargs: Any, output: Tensor) -> None:
         """Look whether a softmax times values, added up, is an attention."""
-        if not args or (known := self._weighted.pop(id(args[0]), None)) is None:
+        if not args or (pending := self._weighted.pop(id(args[0]), None)) is None:
             return
-        weighted, trace, place, (one, other, *_) = known
+        weighted, trace, place, (one, other, *_) = pending
         dims = args[1] if len(args) > 1 else kwargs.get("dim")
         if not dims or len(dims) != 1:
             return
@@ -491,16 +491,19 @@ class Observing(TorchFunctionMode):
         It is read from the stack: hooks would change the model, and see no module that is not called itself.
         """
         frame = sys._getframe(2)
-        name, found, place = self._root, 0, []
+        name, module_id, place = self._root, 0, []
         while frame is not None:
-            if not found and (known := self._modules.get(me := id(frame.f_locals.get("self")))) is not None:
-                if not isinstance(known[1], nn.Softmax | nn.Dropout):
-                    parts = (part for part in known[0].split(".") if part != "_orig_mod")
-                    name, found = ".".join(parts) or self._root, me
-            if found:
+            if (
+                not module_id
+                and (named := self._modules.get(me := id(frame.f_locals.get("self")))) is not None
+            ):
+                if not isinstance(named[1], nn.Softmax | nn.Dropout):
+                    parts = (part for part in named[0].split(".") if part != "_orig_mod")
+                    name, module_id = ".".join(parts) or self._root, me
+            if module_id:
                 place.append((id(frame.f_code), frame.f_lasti))
             frame = frame.f_back  # type: ignore[assignment]
-        return name, found, hash(tuple(place))
+        return name, module_id, hash(tuple(place))
 
 
 def fused_weights(query: Tensor, key: Tensor, mask: Tensor | None, causal: bool, scale: float) -> Tensor:

@@ -53,9 +53,11 @@ def labels_of(text: str, maps: Mapping[str, Array], tokens: GivenTokens, kinds: 
     names = {site: site.partition("#")[0].removesuffix(PART) for site in maps}
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in names.values()):
-            known = ", ".join(maps)
-            raise InputError(f"tokens: no attention is called {pattern!r}; there are {known}.", "tokens")
-    found, matched, lengths = {}, set[int](), set[int]()
+            names_of_maps = ", ".join(maps)
+            raise InputError(
+                f"tokens: no attention is called {pattern!r}; there are {names_of_maps}.", "tokens"
+            )
+    labels, matched, lengths = {}, set[int](), set[int]()
     for site, name in names.items():
         given = next((one for pattern, one in patterns.items() if fnmatchcase(name, pattern)), ())
         kind, pair = kinds[site], given if _is_pair(given) else (given, given)
@@ -80,7 +82,7 @@ def labels_of(text: str, maps: Mapping[str, Array], tokens: GivenTokens, kinds: 
             axes.append(_Axis.of(shown, len(these) == n, kind.pooled[place])._replace(picture=picture))
         end = ELSEWHERE if kind.ranges else REST
         columns = axes[1]._replace(labels=axes[1].labels + (end,)) if kind.rest else axes[1]
-        found[site] = axes[0], columns
+        labels[site] = axes[0], columns
     plain = () if isinstance(tokens, Mapping) else tokens if _is_pair(tokens) else (tokens,)
     for these in plain:
         if these and len(these) not in matched:
@@ -89,7 +91,7 @@ def labels_of(text: str, maps: Mapping[str, Array], tokens: GivenTokens, kinds: 
                 f"there are {', '.join(map(str, sorted(lengths)))}.",
                 "tokens",
             )
-    return found
+    return labels
 
 
 class _Axis(NamedTuple):
@@ -132,14 +134,14 @@ def grouped(
         alike = tuple((of[site].shape[1:], labels[word][site]) for word, of in maps.items())
         groups.setdefault((re.sub(r"\d+", "*", site), alike), []).append(site)
     taken: set[str] = set()
-    found = {}
+    axes = {}
     for (pattern, alike), sites in groups.items():
         name = _free(pattern if len(sites) > 1 else sites[0], f"{alike[0][0][0]}×{alike[0][0][1]}", taken)
         for i, site in enumerate(sites):
             folded = sites[i // FOLD * FOLD :][:FOLD]
             fold = f" {layer_number(folded[0])}–{layer_number(folded[-1])}" if len(sites) > FOLD else ""
             group = name + fold
-            found[site] = AttentionInfo(
+            axes[site] = AttentionInfo(
                 query=f"{group} queries",
                 key=f"{group} keys",
                 writes=False,
@@ -147,7 +149,7 @@ def grouped(
                 padding=False,
                 group=group,
             )
-    return {site: found[site] for site in first}
+    return {site: axes[site] for site in first}
 
 
 def _free(name: str, size: str, taken: set[str]) -> str:
@@ -171,13 +173,13 @@ def later_cells(n_rows: int, n_columns: int) -> Array:
 
 def pictures_of(axes: Mapping[str, AttentionInfo], labels: Mapping[str, Labels]) -> Pictures:
     """The pictures of every word."""
-    found: Pictures = {}
+    pictures: Pictures = {}
     for word, of_site in labels.items():
         for site, one in axes.items():
             for side, axis in zip((one.query, one.key), of_site[site], strict=True):
                 if axis.picture is not None:
-                    found.setdefault(word, {})[side] = axis.picture
-    return found
+                    pictures.setdefault(word, {})[side] = axis.picture
+    return pictures
 
 
 def word_of(text: str, axes: Mapping[str, AttentionInfo], labels: Labels) -> Word:

@@ -389,8 +389,8 @@ class Watch:
         seconds = time.monotonic() - self._began - self._in_loop
         if len(self._view.metrics) < DENSE_ROWS or step % SPARSE_ROWS == 0:
             drawn = {"loss": loss} | {name: one for name, one in numbers.items() if self._has_curve(name)}
-            known = {name: self._number(name, value) for name, value in drawn.items()}
-            self._view.metrics.append(step=step, seconds=self._seconds_before + max(seconds, 0.0), **known)
+            floats = {name: self._number(name, value) for name, value in drawn.items()}
+            self._view.metrics.append(step=step, seconds=self._seconds_before + max(seconds, 0.0), **floats)
         if always or self._due(step):
             self._look(step)
             if self._recorded == step:
@@ -402,8 +402,8 @@ class Watch:
 
     def _number(self, name: str, value: float | None) -> float:
         try:
-            known = value.detach() if isinstance(value, torch.Tensor) else value
-            return math.nan if known is None else float(known)
+            number = value.detach() if isinstance(value, torch.Tensor) else value
+            return math.nan if number is None else float(number)
         except (TypeError, ValueError):
             self._say(InputError(f"{name}={value!r} is no number, and is left out."))
             return math.nan
@@ -439,8 +439,8 @@ class Watch:
         self._archive.begin(self._view, None, Weights(), lambda: words)
 
     def _has_curve(self, name: str) -> bool:
-        known = name in self._own.curves
-        if not known:
+        is_known = name in self._own.curves
+        if not is_known:
             why = (
                 "Watch has a curve of this name; choose another name."
                 if name in RESERVED
@@ -448,7 +448,7 @@ class Watch:
                 "brackets in their names."
             )
             self._say(InputError(f"{name} is not drawn: {why}"))
-        return known
+        return is_known
 
     def _due(self, step: int) -> bool:
         """Whether recording this step leaves watching within its share of the time."""
@@ -467,15 +467,15 @@ class Watch:
         try:
             if not always and not self._worth.is_due(self._recorded, sites, elapsed, at_end=at_end):
                 return
-            found = self._worth.measured(self._recorded, sites)
+            worth = self._worth.measured(self._recorded, sites)
         except Exception as error:  # perhaps only now: it is tried again when it is next due
             self._say(error)
             return
-        self._measured.append(found)
+        self._measured.append(worth)
         for why in self._observer.unmeasured.values():
             self._say(InputError(why))
         if self._log is not None:
-            self._log(self._recorded, f"{found.name} without", found.changes, None)
+            self._log(self._recorded, f"{worth.name} without", worth.changes, None)
 
     def _record(self, step: int, maps: Named) -> None:
         """Keep the maps of a step until the file is next written."""
@@ -518,8 +518,8 @@ class Watch:
         ]
         self._measured = []
         steps, losses = self._view.metrics.columns("step", "loss")
-        known = np.isfinite(losses)
-        self._moments.losses(steps[known], losses[known])
+        is_finite = np.isfinite(losses)
+        self._moments.losses(steps[is_finite], losses[is_finite])
         moments = self._moments.found
         turned = next(((m.step, m.site, m.head) for m in moments if m.site is not None), None)
         frames = self._view.frames.extended(new, self._view.metrics.at) if new else self._view.frames
@@ -539,15 +539,15 @@ class Watch:
 
     def _say(self, error: Exception) -> None:
         """Warn once of what could not be recorded."""
-        said = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
-        if (alike := re.sub(r"\d+", "", said)) in self._said:
+        message = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+        if (alike := re.sub(r"\d+", "", message)) in self._said:
             return
         self._said.add(alike)
-        self.problem = f"{self.problem} {said}".strip()[:1000]
+        self.problem = f"{self.problem} {message}".strip()[:1000]
         try:
-            warnings.warn(f"Headlight: {said} Training goes on.", RuntimeWarning, stacklevel=3)
+            warnings.warn(f"Headlight: {message} Training goes on.", RuntimeWarning, stacklevel=3)
         except RuntimeWarning:  # where warnings are errors
-            LOG.warning("%s", said)
+            LOG.warning("%s", message)
 
 
 def _rank() -> int:

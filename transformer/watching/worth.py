@@ -75,13 +75,13 @@ class HeadWorth:
         finally:
             self._cost = time.monotonic() - began
             self.seconds += self._cost
-        known = dict(zip(heads, numbers, strict=True))
+        number_of_head = dict(zip(heads, numbers, strict=True))
         self.newest = step
         return Ablations(
             step=step,
             name=self._name,
             whole=whole,
-            without={site: np.array([known[head] for head in of]) for site, of in sites.items()},
+            without={site: np.array([number_of_head[head] for head in of]) for site, of in sites.items()},
         )
 
     @property

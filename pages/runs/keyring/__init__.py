@@ -73,5 +73,5 @@ def _found() -> None:
                 match run:
                     case [str(id_), str(token), *_]:
                         accept_token(id_, token)
-            if session.own_data is None and (found := REGISTRY.uploads.get(name)) is not None:
-                session.own_data, session.own_data_name = found, name
+            if session.own_data is None and (pairs := REGISTRY.uploads.get(name)) is not None:
+                session.own_data, session.own_data_name = pairs, name

@@ -187,7 +187,7 @@ def _names_compared(to: Sentence) -> None:
     name, first = to.name()
     than = to.say("比")
     names = CITIES if name in CITIES else COUNTRIES
-    other, second = to.name([known for known in names if known is not name])
+    other, second = to.name([other_name for other_name in names if other_name is not name])
     to.combine(name.text, "比", other.text)
     options = [*_OPINIONS, _BIG if names.index(name) < names.index(other) else _SMALL]
     dear = [_EXPENSIVE in compared.is_ for compared in (name, other)]

@@ -163,7 +163,7 @@ def source_vocabulary(rules: Rules, src: Writing) -> set[str]:
 def parse(rules: Rules, src: Writing, tgt: Writing, source: str) -> list[Pair]:
     """Every pair with this source that the rules can make; at most one in an unambiguous grammar."""
     units = src.units(source)
-    found: list[Pair] = []
+    pairs: list[Pair] = []
     pending: list[tuple[int, ...]] = [()]
     while pending:
         derivation = ParsingDerivation(src, units, pending.pop())
@@ -174,5 +174,5 @@ def parse(rules: Rules, src: Writing, tgt: Writing, source: str) -> list[Pair]:
             continue
         pending += derivation.turns
         if len(derivation.source) == len(units):
-            found.append(derivation.pair(tgt))
-    return found
+            pairs.append(derivation.pair(tgt))
+    return pairs

@@ -240,18 +240,18 @@ class Speaker:
         places, _ = self._derivation.pick(ADJECTIVE_POSITIONS[min(self._left, 2)])
         self._left -= len(places)
         adjectives: list[tuple[Adjective, Places]] = []
-        said: tuple[Adjective, ...] = ()
+        chosen: tuple[Adjective, ...] = ()
         for before in places:
-            some = adjectives_for(self._lexicon, kinds, determiner, said, before)
+            some = adjectives_for(self._lexicon, kinds, determiner, chosen, before)
             adjective, determiner_at, at = self._next(some, determiner, determiner_at)
             adjectives.append((adjective, at))
-            said = (*said, adjective)
-        options: Sequence[Counted] = nouns_for(self._lexicon, kinds, determiner, plural, said)
+            chosen = (*chosen, adjective)
+        options: Sequence[Counted] = nouns_for(self._lexicon, kinds, determiner, plural, chosen)
         if self._nouns:
             options = [each for each in options if each.noun not in self._nouns]
         (noun, many), determiner_at, at = self._next(options, determiner, determiner_at)
         self._nouns.append(noun)
-        for each in said:
+        for each in chosen:
             self._derivation.combine(each.en, noun.en)
         return Phrase(determiner, determiner_at, tuple(adjectives), noun, at, many)
 

@@ -128,10 +128,10 @@ class Grammar(Corpus):
 
     @cached_property
     def _to_begin_with(self) -> tuple[str, ...]:
-        known = [source for source in self._tracked_words if self.find(source)]
-        if len(known) < len(self._tracked_words):
-            known += [pair.source for pair in self.held_out() if pair.source not in known]
-        return tuple(known[: len(self._tracked_words)])
+        sources = [source for source in self._tracked_words if self.find(source)]
+        if len(sources) < len(self._tracked_words):
+            sources += [pair.source for pair in self.held_out() if pair.source not in sources]
+        return tuple(sources[: len(self._tracked_words)])
 
     @property
     def _example(self) -> str:
@@ -152,13 +152,13 @@ class Grammar(Corpus):
     def _unknown(self, units: Sequence[str], unknown: Sequence[str]) -> InputError:
         """The error for words that the grammar never uses, with the most similar words that it uses."""
         nearest = {word: difflib.get_close_matches(word, sorted(self.words), n=1) for word in unknown}
-        known = {word: near[0] for word, near in nearest.items() if near}
+        suggestions = {word: near[0] for word, near in nearest.items() if near}
         named = ", ".join(f'"{word}"' for word in unknown)
         message = f"{named}: not among the {len(self.words)} words of this grammar. "
-        if not known:
+        if not suggestions:
             return InputError(f"{message}Use those, for example: {self._example}", "probe_words")
-        hints = ", ".join(f'"{near}" for "{word}"' for word, near in known.items())
-        suggestion = self.src.join([known.get(unit, unit) for unit in units])
+        hints = ", ".join(f'"{near}" for "{word}"' for word, near in suggestions.items())
+        suggestion = self.src.join([suggestions.get(unit, unit) for unit in units])
         return InputError(
-            f"{message}Try {hints}.", "probe_words", suggestion if len(known) == len(unknown) else None
+            f"{message}Try {hints}.", "probe_words", suggestion if len(suggestions) == len(unknown) else None
         )

@@ -62,9 +62,9 @@ class Romance:
         Raises:
             InputError: a pattern does not exist, or needs an adjective and `adjectives` is 0.
         """
-        known, words = self.lexicon.patterns, self.lexicon.tracked_words
-        asked = checked(known, patterns, adjectives, ABOUT_AN_ADJECTIVE)
-        chosen = tuple(name for name in known if name in asked)
+        all_patterns, words = self.lexicon.patterns, self.lexicon.tracked_words
+        asked = checked(all_patterns, patterns, adjectives, ABOUT_AN_ADJECTIVE)
+        chosen = tuple(name for name in all_patterns if name in asked)
         determiners = PLAIN + MORE if "determiners" in chosen else PLAIN
 
         def derive(derivation: Derivation) -> None:

@@ -81,15 +81,15 @@ CODE, NAME = "code", "name"
 
 def _known() -> dict[str, tuple[str, str]]:
     """Kind and meaning of every known name. Names with one meaning translate each other."""
-    known: dict[str, tuple[str, str]] = {}
+    meanings: dict[str, tuple[str, str]] = {}
     for line in LANGUAGES.strip().splitlines():
         codes, _, names = line.partition(":")
         meaning = codes.split()[0]
-        known |= dict.fromkeys(codes.split(), (CODE, meaning))
-        known |= dict.fromkeys(names.casefold().split(), (NAME, meaning))
+        meanings |= dict.fromkeys(codes.split(), (CODE, meaning))
+        meanings |= dict.fromkeys(names.casefold().split(), (NAME, meaning))
     for meaning, names in zip(("source", "target"), SIDES.split(":"), strict=True):
-        known |= dict.fromkeys(names.casefold().split(), (NAME, meaning))
-    return known
+        meanings |= dict.fromkeys(names.casefold().split(), (NAME, meaning))
+    return meanings
 
 
 _KNOWN = _known()
@@ -101,9 +101,9 @@ def named_columns(cells: Sequence[str]) -> tuple[int, int] | None:
     The names must mean different things: "English" above "français" is a heading, "English" beside "anglais"
     is a pair of a word list. Codes go with codes only: "from" beside "de" is a pair.
     """
-    known = {place: found for place, cell in enumerate(cells) if (found := _meaning(cell))}
-    for first, (kind, meaning) in known.items():
-        for second, (other_kind, other) in known.items():
+    meanings = {place: name for place, cell in enumerate(cells) if (name := _meaning(cell))}
+    for first, (kind, meaning) in meanings.items():
+        for second, (other_kind, other) in meanings.items():
             if second > first and kind == other_kind and meaning != other:
                 return first, second
     return None
@@ -118,6 +118,6 @@ def _meaning(cell: str) -> tuple[str, str] | None:
     if numbered := _NUMBERED.fullmatch(" ".join(words)):
         return NAME, "source" if numbered[1] == "1" else "target"
     words = [word for word in words if word not in _BESIDE] or words
-    found = _KNOWN.get(words[0]) if words else None
-    is_region = len(words) == 2 and found is not None and found[0] == CODE and len(words[1]) in (2, 4)
-    return found if len(words) == 1 or is_region else None
+    meaning = _KNOWN.get(words[0]) if words else None
+    is_region = len(words) == 2 and meaning is not None and meaning[0] == CODE and len(words[1]) in (2, 4)
+    return meaning if len(words) == 1 or is_region else None

@@ -59,11 +59,11 @@ def layout_of(name: str, lines: Sequence[str], heading: bool | None) -> Layout:
         widths = Counter(len(row.cells) for row in sample if len(row.cells) > 1)
         for width, count in widths.most_common(1):
             if count > best * len(sample):
-                best, found = count / len(sample), (separator, width, sample)
+                best, best_layout = count / len(sample), (separator, width, sample)
     if best < 0.5:
         first = next((line for line in lines[start:] if line.strip()), "")
         raise refused(f"{named(name)} has only one column, such as “{shortened(first)}”. {EXPECTED}.")
-    separator, width, sample = found
+    separator, width, sample = best_layout
     columns, is_headed = _columns(name, sample, width, heading)
     form = f"{SEPARATORS[separator]}, {width} columns"
     return Layout(
@@ -109,8 +109,8 @@ def aligned(
 
 def _settings(lines: Sequence[str]) -> tuple[int, Iterable[str]]:
     """The number of lines with settings at the beginning, and the separators that the table may have."""
-    if (found := _SEPARATOR.fullmatch(lines[0])) and found[1] in SEPARATORS:
-        return 1, found[1]
+    if (match := _SEPARATOR.fullmatch(lines[0])) and match[1] in SEPARATORS:
+        return 1, match[1]
     return next((i for i, line in enumerate(lines) if not _ANKI.match(line)), len(lines)), SEPARATORS
 
 

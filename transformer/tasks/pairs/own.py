@@ -94,12 +94,12 @@ class OwnPairs(Corpus):
 
     def tracked_words(self) -> Sequence[str]:
         """Held-out sources: those with the fewest unknown units first, then the nearest to median length."""
-        known = {unit for pair in self._training for unit in self.src.units(pair.source)}
+        trained_units = {unit for pair in self._training for unit in self.src.units(pair.source)}
         units = {pair.source: self.src.units(pair.source) for pair in self.held_out()}
         usual = statistics.median(map(len, units.values()))
 
         def oddity(source: str) -> tuple[int, float]:
-            return sum(unit not in known for unit in units[source]), abs(len(units[source]) - usual)
+            return sum(unit not in trained_units for unit in units[source]), abs(len(units[source]) - usual)
 
         return sorted(units, key=oddity)[:N_TRACKED_WORDS]
 

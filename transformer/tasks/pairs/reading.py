@@ -89,19 +89,19 @@ def reasons(skipped: Sequence[tuple[str, int]]) -> str:
 
 def remarks(reading: Reading) -> list[str]:
     """Sentences on what the user should check: the heading, the encoding, line breaks, what was left out."""
-    said = []
+    sentences = []
     if reading.heading is not None:
-        said.append(f"First line taken as heading: {', '.join(reading.heading)}.")
+        sentences.append(f"First line taken as heading: {', '.join(reading.heading)}.")
     if reading.western:
-        said.append(
+        sentences.append(
             f"Not UTF-8, so read as Windows-1252: {' and '.join(map(named, reading.western))}. If letters "
             "are wrong, save the table as UTF-8."
         )
     if reading.line_breaks:
-        said.append(f"Line breaks in cells, read as spaces: {reading.line_breaks:,}.")
+        sentences.append(f"Line breaks in cells, read as spaces: {reading.line_breaks:,}.")
     if reading.skipped:
-        said.append(f"Lines skipped: {reasons(reading.skipped)}.")
-    return said
+        sentences.append(f"Lines skipped: {reasons(reading.skipped)}.")
+    return sentences
 
 
 def _read(name: str, layout: Layout, western: tuple[str, ...]) -> Reading:
@@ -146,10 +146,10 @@ def _read(name: str, layout: Layout, western: tuple[str, ...]) -> Reading:
         western,
     )
     if len(pairs) < MIN_PAIRS:
-        said = " ".join(remarks(reading))
+        remark = " ".join(remarks(reading))
         raise refused(
             f"{named(name)}, read as {layout.format}, has {len(pairs)} usable pairs; at least {MIN_PAIRS} "
-            f"are needed. Add more sentences.{said and ' '}{said}"
+            f"are needed. Add more sentences.{remark and ' '}{remark}"
         )
     return reading
 

@@ -77,15 +77,15 @@ def unknown_share(writing: Writing, texts: Sequence[str], held_out: Sequence[boo
         texts: spelled by the writing.
         held_out: whether each text is held out.
     """
-    known: set[str] = set()
+    vocabulary: set[str] = set()
     asked: list[str] = []
     for text, kept_away in zip(texts, held_out, strict=True):
         units = writing.units(text)
         if kept_away:
             asked += units
         else:
-            known.update(units)
-    return sum(unit not in known for unit in asked) / max(1, len(asked))
+            vocabulary.update(units)
+    return sum(unit not in vocabulary for unit in asked) / max(1, len(asked))
 
 
 def _mostly_signs(texts: Sequence[str]) -> bool:
@@ -96,12 +96,12 @@ def _mostly_signs(texts: Sequence[str]) -> bool:
 
 def spaced_signs(texts: Iterable[str]) -> str:
     """The signs that take a space before them: `FRENCH_SPACED_SIGNS` if most ? and ! have one."""
-    spaced = found = 0
+    spaced = signs = 0
     for text in texts:
         for sign in _SIGNS.finditer(text, 1):  # nothing stands before the first character
-            found += 1
+            signs += 1
             spaced += text[sign.start() - 1] == " "
-    return FRENCH_SPACED_SIGNS if 2 * spaced > found else ""
+    return FRENCH_SPACED_SIGNS if 2 * spaced > signs else ""
 
 
 def cleaner(writing: Writing) -> Callable[[str], str]:
