@@ -1,6 +1,7 @@
-"""Start the app with `streamlit run app.py`. This file declares only the pages' script and the routes.
+"""Start the app with `streamlit run app.py`. This file declares the pages' script and the other routes.
 
-Streamlit loads it before the secrets file, which may set limits of runs: import nothing of runs here.
+Streamlit loads it before the secrets file, which may set limits of runs: do not import `transformer.runs`
+here.
 """
 
 import streamlit as st

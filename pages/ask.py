@@ -1,4 +1,4 @@
-"""Ask: the output for any word at any step, without some heads, with beams, and the scores of heads."""
+"""Ask: the output for any word at any snapshot, without some heads, with beams; and the scores of heads."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DRAWN = {"Spell": spell_tab, "Break": break_tab, "Beams": beams_tab, "Measure": 
 
 style()
 run = selection.chosen_run() or drafts.recording_or_draft(drafts.draft())
-selection.kind(run.view)  # from the link, if this model has it
+selection.kind(run.view)  # adopt the kind in the link, if this model has it
 run_list(run)
 lost_run_notice(SHOWS_ANOTHER_MODEL)
 
@@ -47,12 +47,12 @@ with tabs[chosen]:
 
 
 def fixed(view: RunView) -> tuple[object, ...]:
-    """The state that the widgets depend on."""
+    """The state that the widgets depend on: the step on the screen; None while it plays."""
     return (None if session.playing else selection.step(),)
 
 
 def live(view: RunView) -> None:
-    """Draw everything that changes with the run."""
+    """Draw everything that changes with the run or with the step on the screen."""
     snapshot = asked_snapshot(view)
     answer, refused = None, view.reason if view.state == FAILED else ""
     try:
@@ -61,7 +61,9 @@ def live(view: RunView) -> None:
         refused = str(error)
     with named:
         wanted = selection.step()
-        if snapshot is None:
+        if snapshot is None and view.frames and view.state != FAILED:
+            st.markdown("No weights of this run are kept, so its model cannot be asked.")
+        elif snapshot is None:
             st.markdown("" if view.state == FAILED else "Building the untrained model…")
         elif wanted is not None and wanted > view.step:
             st.markdown(f"The run is at step {view.step:,}: the model of step **{snapshot.step:,}** answers.")

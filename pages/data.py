@@ -28,7 +28,7 @@ def data_settings() -> Form:
     fill_defaults()
     defaults = values_of(default_settings())
     for key in ("preset", *defaults):
-        # Streamlit deletes a widget's value on another page; assigning the value keeps it.
+        # Streamlit deletes the value of a widget that a page does not draw; assigning the value keeps it.
         if key in st.session_state:
             st.session_state[key] = st.session_state[key]
     form = Form(defaults)
@@ -44,7 +44,8 @@ def data_settings() -> Form:
 def made_of(form: Form) -> tuple[RunConfig | None, Corpus | None, Task | None]:
     """The settings in the sidebar, their examples, and the task with its tokenizers.
 
-    Each is None if a value is invalid; the error is shown beside the widget that caused it.
+    If a value is invalid, whatever depends on it is None, and the error is shown beside the widget that
+    caused it, or else in the sidebar. Examples and task are also None until own pairs are given.
     """
     values = form.values
     config, corpus, task = None, None, None
@@ -55,7 +56,7 @@ def made_of(form: Form) -> tuple[RunConfig | None, Corpus | None, Task | None]:
             task = task_of(config)
     except InputError as error:
         form.show_error(error)
-    st.session_state["data_task"] = task  # keep a reference: otherwise every rerun rebuilds the task
+    st.session_state["data_task"] = task  # a reference: otherwise every rerun rebuilds a task of own pairs
     return config, corpus, task
 
 
@@ -71,7 +72,7 @@ if form.values["task"] == "pairs":
         with right, st.container(key="pairs_report"):
             pairs_report(upload, refusal)
     own = own_data().pairs
-    form.values["pairs"] = own.digest if own else None  # the pairs that the report has just stored
+    form.values["pairs"] = own.digest if own else None  # the report may have stored new ones
 else:
     left, right = st.columns([1, 1.6], vertical_alignment="center", gap="medium")
     with left:

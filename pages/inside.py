@@ -28,7 +28,7 @@ below = st.container(key="anatomy_formula")
 
 
 def live(view: RunView) -> None:
-    """Draw the explanation below the picture, for the snapshot nearest to the step on the screen."""
+    """Draw the explanation below the picture, for the snapshot nearest to the chosen step, or the newest."""
     with below:
         explanation(view, word)
 

@@ -37,7 +37,7 @@ if beside(run):
         race(run, [config])
 run = start_if_asked(run, config, edited=False)
 if session.word is None and "word" not in st.query_params:
-    session.word = min(askable(run), key=len)  # the shortest has padding
+    session.word = min(askable(run), key=len)  # the shortest, which has padding if others are longer
 session.arranged = {}  # here the model is shown as it was trained
 seen = run.view
 kind = selection.kind(run.view, opens_on="decoder")  # the attention that has both masks
@@ -68,12 +68,12 @@ run_list(run)
 
 
 def fixed(view: RunView) -> tuple[object, ...]:
-    """The state that the switches depend on."""
+    """The state that the switches depend on: whether one has not taken effect yet."""
     return (masks_pending(view),)
 
 
 def live(view: RunView) -> None:
-    """Draw everything below the picture, at the newest step or the chosen one."""
+    """Draw the sentence above the picture and everything below it, at the newest step or the chosen one."""
     frame = selection.shown_frame(view)
     text = ""
     if frame is not None:

@@ -11,7 +11,6 @@ import streamlit as st
 from pages.controls import racing
 from pages.controls.beside import player_data
 from pages.controls.buttons import buttons_row, controls
-from pages.controls.commands import store_error
 from pages.controls.words import chosen_word, draw_word_box
 from pages.player import player, stale
 from pages.presentation.listing import add_as_beat
@@ -19,7 +18,7 @@ from pages.runs.keyring import keyring
 from pages.runs.run_list import lost_run_notice
 from pages.runs.share import share
 from pages.shared import ownership, selection
-from pages.shared.session import rerun, session, take_requests
+from pages.shared.session import rerun, session
 from pages.shared.style import style
 from pages.stream.broadcaster import buttons_state
 from pages.stream.tickets import ticket
@@ -30,14 +29,8 @@ from transformer.recording.view import ENDED, IDLE
 
 style()
 buttons = buttons_row()
-runs = racing.runs_of_race()
-first, *others = runs
-observed = any(run.view.own is not None for run in runs)  # the page cannot control their training
-for asked, _ in [] if observed else take_requests("start", "step"):
-    with store_error():
-        first, *others = runs = racing.untrained(runs)
-        session.requests.pop(asked, None)
-        racing.start_race(runs, st.session_state.get("step_size") if asked == "step" else None)
+first, *others = runs = racing.start_race_if_asked(racing.runs_of_race())
+observed = any(run.view.own is not None for run in runs)
 lost_run_notice("Choose a prepared race and press Start.")
 own = [run for run in runs if ownership.owns(run)]
 going = [run for run in own if run.view.state not in ENDED] or own or [first]
@@ -60,14 +53,14 @@ draw_word_box(first)
 typed = [session.typed_word[1]] if session.typed_word[0] == first.id else []  # not yet in the run's words
 for run in others:
     for word in {*typed, *first.words} - {*run.words}:
-        with suppress(InputError):  # too long for the other model, or not this visitor's run
+        with suppress(InputError):  # such as: too long for the other model, or another visitor's run
             ownership.command(run).add_word(word)
 shown = player_data(runs)
 
 
 @st.fragment
 def watched() -> None:
-    """Draw both runs; a choice in the player reruns only this fragment."""
+    """Draw the runs; a choice in the player reruns only this fragment."""
     if stale():
         rerun()
     if len(own) > 1:
@@ -86,8 +79,10 @@ def watched() -> None:
 
 
 def _page(screen: selection.OnScreen) -> str:
-    """The runs as one page, as they and the screen are when the button is pressed."""
-    return race_page([run.view for run in runs], shown | {"clock": session.clock}, asdict(screen))
+    """The runs as one page, with the runs, word, head and step as they are when the button is pressed."""
+    first_shown = asdict(screen)
+    clock = first_shown.pop("clock")
+    return race_page([run.view for run in runs], shown | {"clock": clock}, first_shown)
 
 
 watched()

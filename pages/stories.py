@@ -62,7 +62,7 @@ st.query_params["run"] = id_
 if tells and not follows:
     REGISTRY.owners.present(id_, token_of(id_), presentation)
 elif tells:
-    beats.obey(story, {**presentation})  # after a break, a run may have been lost
+    beats.obey(story, {**presentation})  # runs may have left memory since the page was last open
 
 
 def move() -> None:
@@ -75,7 +75,7 @@ def move() -> None:
 
 
 def start() -> None:
-    """Callback: train the runs of the current beat."""
+    """Callback: train the untrained runs of the current beat; an error is stored in the session."""
     now = REGISTRY.owners.presentation(id_) or presentation
     with store_error():
         beats.train_beat(story.beats[now["at"]], now)
@@ -108,7 +108,7 @@ with st.container(key="problem"):
 
 @st.fragment
 def watched() -> None:
-    """Draw the story. The browser responds to a key at once, and then reports the key here."""
+    """Draw the story. The browser responds to a key at once, and then sends the new state to `move`."""
     if stale() or "leave" in session.requests:
         rerun()
     data = beats.as_data(story, REGISTRY.owners.presentation(id_) or presentation)
@@ -126,7 +126,7 @@ def watched() -> None:
         on_chosen_change=move,
         on_cell_change=partial(request, "leave"),
         on_changed_change=changed,
-        on_refused_change=lambda: None,  # drawing the page again issues new tickets
+        on_refused_change=lambda: None,  # drawing the story again issues new tickets
     )
 
 

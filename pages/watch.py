@@ -57,7 +57,8 @@ draw_word_box(run)
 with st.sidebar:
     race_against(run)
     other_seeds(run)
-recording = drafts.recording_or_draft(run) if config is not None else run  # recording: until the first action
+# A recording of this model, as long as the draft is untouched and the settings are valid.
+recording = drafts.recording_or_draft(run) if config is not None else run
 parent = parent_of(seen)
 learned_alike = parent is not None and parent.config.train.task == seen.config.train.task
 before = REGISTRY.get(parent.id) if learned_alike else None
@@ -69,7 +70,7 @@ GREETING = (
 
 
 def on_screen(word: str) -> AnyRun:
-    """The recording that is shown until the visitor does something, if it has the word; otherwise the run."""
+    """The recording that stands in for an untouched draft, if it has the word; otherwise the run."""
     return recording if word in (question.text for question in recording.questions) else run
 
 
@@ -78,7 +79,7 @@ restore = remember_boxes("preset", *values_of(run.config))
 
 @st.fragment
 def watched() -> None:
-    """Draw the player as a fragment: a choice in it reruns only this function, which makes no pictures."""
+    """Draw the player as a fragment: a choice in it reruns only this function, which makes no figures."""
     restore()
     if stale():
         rerun()

@@ -1,4 +1,5 @@
-"""The command line: starts the app, trains as the app does, shows examples, asks a saved run."""
+"""The command line: starts the app, trains as the app does, shows examples, asks a saved run or prints its
+curves."""
 
 from __future__ import annotations
 
@@ -10,7 +11,11 @@ def main(argv: list[str] | None = None) -> int:
     """Run one command; without one, start the app.
 
     Returns:
-        0 on success, 1 if a training missed its target, failed or was interrupted, 2 for bad arguments.
+        0 on success; 1 if a training missed its target, failed, was interrupted or could not be saved; 2 if a
+        command refuses its arguments or packages are missing. The app's server replaces the process.
+
+    Raises:
+        SystemExit: the arguments cannot be parsed, or ask for help.
     """
     try:
         from transformer.commands import app, attend, curves, data, train

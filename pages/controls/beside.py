@@ -16,7 +16,7 @@ from transformer.tasks import task_of
 
 
 def names_of(configs: Sequence[RunConfig]) -> list[str]:
-    """Names that distinguish runs."""
+    """A name for each run, different from the other names."""
     names = distinguishing_labels(configs)
     if len(configs) == 2 and configs[0].recipe != configs[1].recipe and len(differing_settings(*configs)) > 2:
         names = [config.recipe for config in configs]
@@ -32,7 +32,7 @@ def _by_side(names: Sequence[str]) -> list[str]:
 
 
 def differs_in(left: RunConfig, right: RunConfig) -> str:
-    """The difference between two runs, in one line."""
+    """The settings that differ between two runs, and whether they see the same batches, in one line."""
     settings = differing_settings(left, right)
     batches = "the same batches" if left.sees_batches_of(right) else "other batches"
     line = differences(settings, most=4 if len(settings) <= 4 else 2)
@@ -52,7 +52,8 @@ def data_of(configs: Sequence[RunConfig], endings: Sequence[Ending] = ()) -> dic
     """As `player_data`, for runs with these settings.
 
     Args:
-        endings: what each run has shown, for the sentence about more than two runs.
+        configs: settings of two or more runs.
+        endings: what each run has shown, for the sentence about more than two runs of one task.
     """
     first, *others = configs
     examples = TASK_INFO[first.train.task].plural

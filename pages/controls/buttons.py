@@ -29,7 +29,7 @@ _KEYS = """
 
 
 def buttons_row() -> DeltaGenerator:
-    """Return the container for the row of buttons that command a run."""
+    """Create the container for the row of buttons that command a run."""
     return st.container(key="controls", horizontal=True, vertical_alignment="center", gap="xsmall")
 
 
@@ -51,9 +51,9 @@ def controls(
         changes: settings that differ from the run's.
         config: the settings; None where they cannot be used.
         row: the container for the buttons.
-        start: label of the large button; by default, it follows from the state of the run.
-        beside: more runs for the same buttons; runs of other visitors are left out.
-        key: key of the large button; "race_start" if the button opens another page.
+        start: label of the button that starts a run; by default, it follows from owner and state of the run.
+        beside: more runs for the buttons that command started runs; runs of other visitors are left out.
+        key: key of the button that starts a run; "race_start" if the button opens another page.
     """
     state, edited, usable = view.state, bool(changes), config is not None
     runs = (run, *(one for one in beside if ownership.owns(one)))
@@ -100,7 +100,7 @@ def controls(
 
 
 def _starting(state: str, start: str, key: str, *, own: bool, enabled: bool) -> None:
-    """Draw the large button that begins a run."""
+    """Draw the large button that starts a run."""
     st.button(
         start or ("Start your own" if not own else "Start" if state == IDLE else "New run"),
         key=key,
@@ -114,7 +114,7 @@ def _starting(state: str, start: str, key: str, *, own: bool, enabled: bool) -> 
 
 
 def _continuing(runs: Sequence[AnyRun], state: str, *, primary: bool) -> None:
-    """Draw the button that pauses or resumes runs that have begun."""
+    """Draw the button that pauses or resumes started runs."""
     paused = state == PAUSED
     st.button(
         "Resume" if paused else "Waiting" if state == QUEUED else "Pause",
@@ -129,7 +129,7 @@ def _continuing(runs: Sequence[AnyRun], state: str, *, primary: bool) -> None:
 
 
 def _button(label: str, key: str, shortcut: str, runs: Sequence[AnyRun]) -> None:
-    """Draw a small button that commands runs or, without runs, asks the page to start one."""
+    """Draw a small button that commands runs or, without runs, sends its command to the page as a request."""
     st.button(
         label,
         key=key,
@@ -157,13 +157,14 @@ def _pace(runs: Sequence[AnyRun], view: RunView) -> float | None:
     )
     pace = PACE_NAMES.get(name)
     if view.state == IDLE and pace != view.pace:
-        # The pace comes from the link, or was chosen before the model was rebuilt.
+        # The pace was chosen for this draft or for an earlier one, or comes from the link.
         ownership.command(runs[0]).set_pace(pace)
     return pace
 
 
 def _changed_settings(run: AnyRun, state: str, changes: dict[str, tuple[Any, Any]], own: bool) -> None:
-    """Draw the settings that differ from the run's, and a button that applies a changed learning rate."""
+    """Draw the settings that differ from the run's; for the owner of a run that goes on, also a button that
+    applies a changed learning rate."""
     st.markdown(
         f":material/edit: **Changed:** {differences(changes)}. This run keeps its settings.", width="content"
     )
@@ -197,6 +198,6 @@ def _menu(run: AnyRun, view: RunView, own: bool) -> None:
                 step=0.0005,
                 format="%.4g",
                 key="continue_rate",
-                help="The new learning rate: warmed up to this value, then lowered to zero.",
+                help="The peak learning rate of these steps; warm-up and schedule of the run begin anew.",
             )
         st.markdown(_KEYS)

@@ -31,7 +31,7 @@ MORE_STEPS = 100
 
 
 def await_effect(answer: Future[None], seconds: float = OBEYED_SECONDS) -> None:
-    """Wait at most `seconds` for a command. Raises InputError if the run refuses it."""
+    """Wait at most `seconds` for a command. Raises InputError if the run refuses it within this time."""
     wait([answer], seconds)
     if answer.done() and not answer.cancelled() and isinstance(error := answer.exception(), InputError):
         raise error
@@ -47,9 +47,9 @@ def store_error() -> Iterator[None]:
 
 
 def send_command(asked: str, *runs: AnyRun) -> None:
-    """Callback: send a command to started runs.
+    """Callback: send a command to started runs; an error is stored in the session.
 
-    The next click, which may open another page, interrupts the script of a page, but never a callback.
+    Not in the script of the page, which the next click interrupts: that click may open another page.
     """
     session.problem = session.word_problem = None
     with store_error():
@@ -77,7 +77,7 @@ def _tell(asked: str, run: Run) -> Future[None] | None:
 
 
 def continuing_rate(run: AnyRun) -> float:
-    """Default highest learning rate with which an ended run continues."""
+    """Default peak learning rate with which an ended run continues: half of the configured one."""
     return run.config.train.learning_rate / 2
 
 
@@ -97,7 +97,7 @@ def start_if_asked(run: AnyRun, config: RunConfig | None, *, edited: bool) -> An
         edited: whether these settings differ from the run's.
 
     Returns:
-        The run to show from now on.
+        The run to show from now on: also one whose start interrupted the page before it was shown.
     """
     for asked, _ in take_requests("start", "step"):
         with store_error():
@@ -115,7 +115,7 @@ def start_if_asked(run: AnyRun, config: RunConfig | None, *, edited: bool) -> An
 
 
 def _step(run: Run) -> None:
-    """Take as many steps as the box says.
+    """Take as many steps as the box says. Raises InputError.
 
     The request is removed before the command is sent: an interrupted page must not send it twice.
     """
@@ -134,7 +134,7 @@ def problem() -> None:
 
 
 def _start(run: AnyRun, config: RunConfig, edited: bool) -> Run:
-    """Train the draft on the screen as it is, or else a new draft with the settings in `config`."""
+    """Train the visitor's draft as it is, or a new draft with the settings in `config`. Raises InputError."""
     watched, before = run, None
     if edited or run.view.state != IDLE or not ownership.owns(run):
         REGISTRY.admit(session.visitor.name)  # refuse before a model is built
@@ -148,7 +148,7 @@ def _start(run: AnyRun, config: RunConfig, edited: bool) -> Run:
 
 
 def _keep(run: Run) -> Run:
-    """Turn a draft that has started into a run, and show it."""
+    """Turn a draft that has started into a run, and show it. Raises InputError."""
     REGISTRY.adopt(run)
     selection.choose(run)
     if session.draft == run.id:

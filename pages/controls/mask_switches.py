@@ -22,9 +22,9 @@ _OF_ENDED = " This run has ended: switch a mask to race it against a second run.
 
 
 def to_train(run: AnyRun) -> RunConfig:
-    """The settings that Start trains: those of the run, with the masks of the switches."""
+    """The settings that Start trains: the draft's, or those of the run with the masks of the switches."""
     view, configured = run.view, run.config.model.masks
-    if view.state == IDLE:  # the switches change the draft's own model
+    if view.state == IDLE:  # the switches change the draft itself
         return run.config
     shown = _shown(view)
     return run.config.with_changes(
@@ -49,7 +49,7 @@ def mask_switches(run: AnyRun) -> None:
     view, own = run.view, ownership.owns(run)
     for mask, on in _shown(view).items():
         key = f"mask_{mask}_on"
-        st.session_state[key] = on  # also if another visitor has switched it
+        st.session_state[key] = on  # the mask may have been switched on another page of its owner
         st.toggle(
             f"{mask.capitalize()} mask",
             key=key,
@@ -61,7 +61,10 @@ def mask_switches(run: AnyRun) -> None:
 
 
 def masks_pending(view: RunView) -> bool:
-    """Whether a switch has not taken effect yet: evaluating a large model takes a while."""
+    """Whether a switch has not taken effect yet: evaluating a large model takes a while.
+
+    Once the run has the masks of the switches, what was asked for is forgotten.
+    """
     if view.state in ENDED:
         return False
     pending = _shown(view) != view.masks
@@ -87,7 +90,7 @@ def _wanted(view: RunView) -> dict[str, bool]:
 
 
 def _switch(run: AnyRun, mask: str) -> None:
-    """Callback: switch a mask of the run; for an ended run, only remember it."""
+    """Callback: switch a mask of the run; for an ended run, only remember it. An error is stored."""
     session.mask_problem = session.problem = session.word_problem = None
     on = st.session_state.get(f"mask_{mask}_on")
     if on is None:  # the page has been left meanwhile

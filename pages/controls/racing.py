@@ -1,4 +1,4 @@
-"""A race: the choice of its runs, their start, and how they are shown side by side."""
+"""A race: the choice of its runs, the menus that begin one, and the start of its runs."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ CHANGES = (
     *("score_scale", "positions", "d_model", "dropout", "learning_rate", "label_smoothing", "batch_size"),
     "seed",
 )
-"""Settings in which a new run may differ."""
+"""Settings from which the menu *Race against…* offers one to change."""
 USUAL_SEEDS = 8
-"""Number of runs that differ in their seeds alone, unless another is chosen."""
+"""Default number of runs that differ in their seeds alone."""
 
 
 def runs_of_race() -> tuple[AnyRun, ...]:
-    """The runs that the link or this session names, or else the drafts of a prepared race."""
+    """The runs of the race that the link or this session names, or else the drafts of a prepared race."""
     named = selection.named_in_link("race")
     asked = session.race if named is None else tuple(named.split(",")[: MOST_SEEDS - 1])
     others = [REGISTRY.get(id_) for id_ in asked]
@@ -43,7 +43,7 @@ def runs_of_race() -> tuple[AnyRun, ...]:
     elif others and (first := selection.chosen_run()) is not None:
         runs = first, *filter(None, others)
         if any(run.view.own for run in runs):
-            runs = runs[:2]  # what many runs have in common is known of ours alone
+            runs = runs[:2]  # more than two are compared only for models of the app
         session.race = tuple(run.id for run in runs[1:])
         return runs
     for name in ("run", "race"):
@@ -55,21 +55,42 @@ def runs_of_race() -> tuple[AnyRun, ...]:
 
 
 def untrained(runs: Sequence[AnyRun]) -> Sequence[AnyRun]:
-    """Return untrained runs to race: these, or, if any has begun, new ones with their settings."""
+    """Return untrained runs to race: these, or, if any has begun, new ones with their settings.
+
+    Raises:
+        InputError: the new runs exceed a limit of the server.
+    """
     if all(run.view.state == IDLE for run in runs):
         return runs
     REGISTRY.admit(session.visitor.name, more=len(runs))
     return [drafts.new_draft(run.config, run) for run in runs]
 
 
+def start_race_if_asked(runs: Sequence[AnyRun]) -> Sequence[AnyRun]:
+    """Start the race on the screen if Start or Step was pressed since the page was last drawn.
+
+    Returns:
+        The runs to show from now on: new ones if the present ones had begun.
+    """
+    if any(run.view.own is not None for run in runs):
+        return runs  # the page cannot control their training
+    for asked, _ in take_requests("start", "step"):
+        with store_error():
+            runs = untrained(runs)
+            session.requests.pop(asked, None)
+            start_race(runs, st.session_state.get("step_size") if asked == "step" else None)
+    return runs
+
+
 def start_race(runs: Sequence[AnyRun], steps: int | None = None) -> None:
-    """Train those of the runs that this visitor owns and that have not ended.
+    """Select the runs as the race on the screen; train those that this visitor owns and that have not ended.
 
     Args:
-        steps: how many steps an untrained run takes; by default, all of them.
+        runs: two or more, the first or left one first.
+        steps: how many steps an untrained run takes before it pauses; by default, all planned ones.
 
     Raises:
-        InputError: the visitor has as many unfinished runs as the limits allow.
+        InputError: the visitor has as many unfinished runs as the limits allow, or `steps` is invalid.
     """
     first, *others = runs
     own = [ownership.command(run) for run in runs if ownership.owns(run)]
@@ -93,7 +114,7 @@ def start_race(runs: Sequence[AnyRun], steps: int | None = None) -> None:
 
 
 def race(first: AnyRun, against: str | Sequence[RunConfig]) -> None:
-    """Race a run against others, and open the page Race; an error is stored in the session.
+    """Race a run against others, and open the page Race. After an error, store it and stay on this page.
 
     Args:
         against: the id of a run, or the configurations of new runs.
@@ -113,7 +134,7 @@ def race(first: AnyRun, against: str | Sequence[RunConfig]) -> None:
     except InputError as error:
         session.problem = str(error)
     else:
-        word, session.page = session.word, RACE  # from here on the selection is that of the race
+        word, session.page = session.word, RACE  # from here on `session` holds the selection of the race
         session.word, session.pinned = word, None
         session.kind, session.kind_chosen = None, False
         session.clock = CLOCKS[0]
@@ -156,7 +177,7 @@ def other_seeds(run: AnyRun) -> None:
 
 
 def race_against(run: AnyRun) -> None:
-    """Draw the menu that starts a race of the run on the screen against another one."""
+    """Draw the menu that races the run on the screen against another one, of the list or new."""
     with st.popover(
         "Race against…",
         icon=":material/compare_arrows:",
@@ -205,14 +226,16 @@ def race_against(run: AnyRun) -> None:
 
 
 def _value(run: AnyRun, name: str) -> Any:
-    """Draw the widget for the new run's value of a setting; return the value."""
+    """Draw the widget for the new run's value of a setting, or a mask's opposite value; return the value."""
     now, limit = run.config.flat()[name], RunConfig.limit_of(name)
+    is_mask = name in ("causal_mask", "padding_mask")
+    if is_mask:  # the causal mask is None where it follows from the topology
+        now = run.config.model.masks[name.removesuffix("_mask")]
     key = f"race_value_{name}"
     label = f"{SETTING_NAMES[name]}: {format_value(name, now)} →"
-    if name in ("causal_mask", "padding_mask"):
-        other = not run.config.model.masks[name.removesuffix("_mask")]
-        st.caption(f"{label} {format_value(name, other)}")
-        return other
+    if is_mask:
+        st.caption(f"{label} {format_value(name, not now)}")
+        return not now
     if options := [one for one in getattr(limit, "options", ()) if one != now]:
         return st.selectbox(label, options, key=key, format_func=partial(format_value, name))
     step = 1 if isinstance(now, int) else 0.001
@@ -222,7 +245,7 @@ def _value(run: AnyRun, name: str) -> Any:
 
 
 def draw_prepared_races() -> None:
-    """Draw the prepared races in the sidebar."""
+    """Draw the choice of a prepared race, and a link to the story that explains it, if there is one."""
     st.session_state["prepared_race"] = session.prepared
     st.radio(
         "Prepared races",

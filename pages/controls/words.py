@@ -16,7 +16,7 @@ from transformer.runs.any_run import AnyRun
 
 
 def draw_word_box(run: AnyRun) -> None:
-    """Draw the box in which the owner of a run adds or removes a word, for all viewers of the run."""
+    """Draw in the sidebar the box in which the owner of a run adds or removes a word for all its viewers."""
     carry_out_word_requests(run)
     with st.sidebar, st.container(key="own_words", gap="xsmall"):
         if not ownership.owns(run):
@@ -45,7 +45,7 @@ def draw_word_box(run: AnyRun) -> None:
 
 
 def _mean_choice(run: AnyRun) -> None:
-    """Draw the choice of the words whose mean map is tracked too; no page but Watch and Race shows it."""
+    """Draw the choice of the length whose mean map is tracked too; not on Masks, which shows no mean map."""
     lengths = run.task.corpus.mean_lengths
     if not lengths or session.page == MASKS:
         return
@@ -70,8 +70,8 @@ def _mean_choice(run: AnyRun) -> None:
         placeholder="of one length…",
         on_change=chosen,
         help="Show, beside the words, the mean map of 64 test words of one length: what each head does "
-        "whatever the letters. Chosen after a run, it covers all recorded steps; chosen before, it makes "
-        "recording slower, so that fewer steps are recorded.",
+        "whatever the letters. Chosen after a run, it covers the steps whose weights are kept; chosen "
+        "before, it makes recording slower, so that fewer steps are recorded.",
     )
 
 
@@ -81,7 +81,7 @@ def askable(run: AnyRun) -> list[str]:
 
 
 def word_choice(run: AnyRun) -> str:
-    """Draw the choice of a tracked word, on pages whose player has none; return the chosen word."""
+    """Draw the choice of a tracked word, for a page whose player has none; return the chosen word."""
     word = chosen_word(run, means=False)
     words = list(dict.fromkeys([*askable(run), word]))
     if run.task.corpus.same_length:
@@ -109,7 +109,9 @@ def word_choice(run: AnyRun) -> str:
 
 
 def chosen_word(run: AnyRun, *, means: bool = True) -> str:
-    """The word chosen in this session or else in the link; if not tracked, the first tracked word.
+    """The word chosen in this session or else in the link; if it is not tracked, the first tracked word.
+
+    A word that was just typed counts as tracked. Requests to add or drop words are carried out first.
 
     Args:
         means: whether the page shows mean maps too.
@@ -119,9 +121,9 @@ def chosen_word(run: AnyRun, *, means: bool = True) -> str:
     run_id, typed = session.typed_word
     if run_id == run.id and typed in words:
         session.typed_word = None, ""
-    elif run_id == run.id:
+    elif run_id == run.id and (means or not run.task.tracked(typed).words):
         words.append(typed)  # the run's thread adds it after the current step
-    word = session.word or st.query_params.get("word")  # from a link after a reload
+    word = session.word or st.query_params.get("word")  # a shared link, or a reload
     session.word = word if word in words else words[0]
     return session.word
 
@@ -154,7 +156,7 @@ def _drop() -> None:
 
 
 def carry_out_word_requests(run: AnyRun) -> None:
-    """Carry out requests to add or drop a tracked word, at once and in any state of the run."""
+    """Send requests to add or drop a tracked word to the run; store a refusal as `session.word_problem`."""
     for what, word in take_requests("drop_word", "add_word"):
         try:
             if what == "drop_word":
@@ -168,7 +170,7 @@ def carry_out_word_requests(run: AnyRun) -> None:
 
 
 def _problem() -> None:
-    """Draw why the word was refused, and a valid one to use instead, until the next word is typed."""
+    """Draw why the word was refused, and a valid one to use instead, if any, until the next request."""
     if session.word_problem:
         message, suggestion = session.word_problem
         with st.container(key="word_problem", horizontal=True, vertical_alignment="center"):
@@ -181,8 +183,12 @@ def _problem() -> None:
 def remember_boxes(*more: str) -> Callable[[], None]:
     """Remember what the word's box, and any further boxes, contain in this full run of the page.
 
-    A slow browser may rerun a fragment with earlier contents of these boxes. Every fragment first
-    calls the returned function, which restores them: no fragment may change them.
+    A slow browser may rerun a fragment with earlier contents of these boxes. The fragments of such a page
+    first call the returned function, which restores the boxes and `session.word_problem`, and drops a
+    request to add a word that was not there in the full run. No fragment may change the boxes.
+
+    Args:
+        more: keys of the further boxes.
     """
     standing = {key: st.session_state.get(key) for key in ("own_word", *more)}
     asked, problem = "add_word" in session.requests, session.word_problem

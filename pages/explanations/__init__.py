@@ -1,1 +1,1 @@
-"""The pages Look inside and Masks: stages of a forward pass."""
+"""The formula of a cell, links to Look inside, and the sentences of the page Masks."""

@@ -15,8 +15,11 @@ from transformer.recording.view import FAILED, RunView
 def explanation(view: RunView, word: str, beside: tuple[str, ...] = ()) -> None:
     """Draw the formula of the chosen cell, a hint if no cell is chosen, or an error.
 
+    If the run has failed, also draw the reason.
+
     Args:
-        view: the run; its snapshot nearest to the step on the screen is explained.
+        view: the run; its snapshot nearest to the chosen step, or its newest, is explained.
+        word: the word that the model reads.
         beside: the other words of the batch.
     """
     snapshot, place = asked_snapshot(view), session.box

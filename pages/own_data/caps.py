@@ -1,4 +1,4 @@
-"""The widgets of the caps, which set how much of the user's pairs is kept."""
+"""The widgets of the caps: which of the user's pairs are kept, in which direction and spelling."""
 
 from __future__ import annotations
 

@@ -19,17 +19,17 @@ from transformer.tasks.writing import CHARACTERS
 TRAINED, HELD_OUT = "data_trained", "data_held_out"
 """Keys of the two lists."""
 N_TRAINED, N_HELD_OUT = 12, 6
-"""Examples in each list."""
+"""Most examples in each list."""
 N_SAMPLE = 1000
-"""Training examples from which lengths and tokens are counted."""
+"""Most training examples from which lengths, patterns and tokens are counted."""
 MAX_ALIGNED = 60
-"""Tokens on each side of an alignment; more would be too small to read."""
+"""Most tokens on each side of an alignment; more would be too small to read."""
 MAX_LISTED = 120
-"""Characters of each side in a list."""
+"""Most characters of each side in a list; a longer text is shortened."""
 
 
 def sample(corpus: Corpus) -> list[Pair]:
-    """Return fixed training examples, which are cached for the current corpus."""
+    """Return at most `N_SAMPLE` training examples, always the same ones; cached for the current corpus."""
     kept, pairs = st.session_state.get("data_sample", (None, []))
     if kept is not corpus:
         pairs = _picked(corpus, N_SAMPLE, np.random.default_rng(0))
@@ -38,10 +38,15 @@ def sample(corpus: Corpus) -> list[Pair]:
 
 
 def draw_examples(config: RunConfig | None, corpus: Corpus | None, task: Task | None) -> Pair | None:
-    """Draw the lists and figures of a task's examples, and return the selected example.
+    """Draw the lists and figures of a task's examples.
 
     Args:
+        config: the settings; None if they are invalid.
+        corpus: the examples; None if there are none.
         task: the task with its tokenizers; None if they cannot be built.
+
+    Returns:
+        The selected example; None if there are no examples.
     """
     if corpus is None or config is None:
         st.caption("No examples yet.")
@@ -80,7 +85,7 @@ def _picked(corpus: Corpus, count: int, rng: np.random.Generator) -> list[Pair]:
 
 
 def _shown(corpus: Corpus) -> dict[str, list[Pair]]:
-    """Return the examples of both lists. They stay until the visitor asks for others."""
+    """Return the examples of both lists. They stay until the corpus changes or others are asked for."""
     seed = st.session_state.get("data_seed", 0)
     kept, drawn_by, shown = st.session_state.get("data_shown", (None, 0, {}))
     if kept is not corpus or drawn_by != seed:
@@ -108,8 +113,8 @@ def _others() -> None:
 
 
 def _list(label: str, key: str, other: str, shown: dict[str, list[Pair]]) -> None:
-    """Draw one list. Only one example of both lists is selected: the callback deselects the other."""
-    st.session_state[key] = st.session_state.get(key)  # Streamlit deletes it on another page
+    """Draw one list. Only one example of the two lists is selected: the callback clears the other list."""
+    st.session_state[key] = st.session_state.get(key)  # Streamlit deletes it on a page without this list
     st.radio(
         label,
         range(len(shown[key])),
@@ -131,10 +136,10 @@ def _short(text: str) -> str:
 
 
 def aligned(corpus: Corpus, task: Task | None, pair: Pair) -> Aligned | None:
-    """Split a pair into the task's tokens, or into characters or words if there is no tokenizer yet.
+    """Split a pair into the task's tokens, or into the units of its corpus if there is no tokenizer yet.
 
     Returns:
-        The tokens with their links; None where these are not known.
+        The tokens, [SOS] and [EOS] left out, with their links; None where the links are not known.
     """
     if task is None:
         if pair.links is None:
@@ -197,7 +202,8 @@ def _lengths(corpus: Corpus) -> None:
 
 
 def _patterns(task: str, chosen: Sequence[str] | None, pairs: Sequence[Pair]) -> None:
-    """List the sentence patterns of the task, each with its share and what to look for."""
+    """List the sentence patterns of the task that are chosen or occur in these pairs, each with its share and
+    what to look for."""
     counts = {name: sum(pair.pattern == name for pair in pairs) for name in PATTERNS[task]}
     lines = [
         f"- **{name}** ({counts[name] / max(1, len(pairs)):.0%}): {look_for}"
@@ -209,13 +215,13 @@ def _patterns(task: str, chosen: Sequence[str] | None, pairs: Sequence[Pair]) ->
 
 
 def what_it_is(task: str) -> str:
-    """A description of a task, and one sentence on what to look for in attention."""
+    """A description of a task, and what to look for in its attention, as Markdown."""
     info = TASK_INFO[task]
     return f"**{info.title}**: {info.examples}. **Look for:** {info.look_for}"
 
 
 def supply(corpus: Corpus, settings: TrainConfig) -> str:
-    """A sentence on the number of training and held-out examples."""
+    """A sentence on the number of training and held-out examples, as Markdown."""
     n_held_out = len(corpus.held_out())
     if corpus.size is not None:
         trained = f"**{corpus.size:,}** training pairs, reshuffled in every epoch"

@@ -24,7 +24,11 @@ def own_data() -> OwnData:
 
 
 def use(**data: Any) -> None:
-    """Use these pairs, or this tokenizer and its name, from now on."""
+    """Use these pairs, or this tokenizer and its name, from now on, and keep them for a reload.
+
+    Args:
+        data: fields of `OwnData`.
+    """
     now = replace(own_data(), **data)
     if now != session.own_data:
         session.own_data = now

@@ -1,4 +1,4 @@
-"""The visitor's own pairs: uploaded or pasted, read once, and held only by the session."""
+"""The visitor's own pairs: uploaded or pasted, and read. The session holds what was read last."""
 
 from __future__ import annotations
 
@@ -17,34 +17,35 @@ from transformer.tasks.pairs.reading import MAX_BYTES, MIN_PAIRS, Reading, read_
 from transformer.tasks.pairs.text import MAX_LINES, shortened
 
 MOST_PASTED = 100_000
-"""Most characters in the box, which sends its whole text each time anything on the page changes."""
+"""Most characters in the box: the browser sends its whole text again whenever a widget changes."""
 FORMATS = """The cat sleeps.⇥Le chat dort.
 Where is the key?⇥Où est la clé ?
 
 or: sentence,translation
 """
 HEADING = "pairs_heading"
-"""Key of the switch."""
+"""Key of the switch that `heading_switch` draws, and the name of its request."""
 
 
 @dataclass(frozen=True)
 class Upload:
-    """The files that were read last."""
+    """The files, or the pasted text, that were read last."""
 
     name: str
-    """Names of the files, as Markdown."""
+    """Names of the files, or "pasted text", as Markdown."""
     files: tuple[tuple[str, bytes], ...]
     """Name and content of each file, to read them again with or without a heading."""
     reading: Reading
 
 
 def most_megabytes() -> int:
-    """Maximum size of an upload: what can be read, or what the server accepts if that is less."""
+    """Maximum size of an upload in MB: what can be read, or what the server accepts if that is less."""
     return min(MAX_BYTES // 10**6, int(st.get_option("server.maxUploadSize")))
 
 
 def _bring(key: str) -> None:
-    """Callback: select the task of own pairs, and request that the page read the pairs."""
+    """Callback: if the widget with this key is not empty, select the task of own pairs; request that the page
+    read the pairs."""
     if st.session_state.get(key) and st.session_state.get("task") != "pairs":
         st.session_state["task"] = "pairs"
         task_chosen()
@@ -96,7 +97,8 @@ def upload_pairs() -> tuple[Upload | None, str]:
 
 
 def _read_from(key: str) -> None:
-    """Read new pairs, or the last ones with another heading; if that fails, keep the previous ones."""
+    """Read new pairs, or read the last ones again with or without a heading; if that fails, keep the previous
+    ones. `key` is the key of the widget that changed."""
     st.session_state["pairs_refused"] = ""
     try:
         if key == HEADING:
@@ -124,10 +126,13 @@ def _pasted() -> Upload | None:
 
 
 def _uploaded() -> Upload | None:
-    """Read the two newest files as source and target; if that fails, read the newest file alone.
+    """Read the two newest files as source and target; if that fails, or there is one file, read the newest.
+
+    Returns:
+        What was read; None if there is no file.
 
     Raises:
-        InputError: both attempts failed; the error is of both files if there are two, else of the newest.
+        InputError: this failed; if there are exactly two files, the error is that of reading them as sides.
     """
     files = [(file.name, file.getvalue()) for file in st.session_state["pairs_upload"] or ()]
     if len(files) < 2:

@@ -19,11 +19,11 @@ from transformer.tasks.pairs.store import intern_pairs
 from transformer.tasks.pairs.text import shortened
 
 N_FIRST = 3
-"""Number of pairs that the report shows."""
+"""Most pairs that the report shows."""
 
 
 def pairs_report(upload: Upload | None, refusal: str) -> None:
-    """Draw the report, and use its pairs for the task.
+    """Draw the report, and use its pairs for the task; without pairs, invite to upload some.
 
     Args:
         upload: the last upload that was read, if there is one.
@@ -100,7 +100,7 @@ def _made(reading: Reading, caps: Caps) -> OwnPairs | None:
 
 
 def _first_pairs(reading: Reading) -> None:
-    """Show how the file begins, and the switch for its heading."""
+    """Show the first pairs that were read, and the switch for the heading."""
     first = [map(plain, map(shortened, pair)) for pair in reading.pairs[:N_FIRST]]
     st.markdown("  \n".join(f":small[{source} → **{target}**]" for source, target in first))
     heading_switch()
@@ -120,9 +120,9 @@ def _counted(upload: Upload | None, own: OwnPairs | None) -> str:
 
 
 def _to_training() -> None:
-    """Callback: request a run of the task, and the page Watch."""
+    """Callback: request a run of the task, and the page Watch. Own pairs are never learned encoder-only."""
     if st.session_state.get("task") == "pairs" and st.session_state.get("topology") == "encoder-only":
-        # An encoder writes as many tokens as it reads.
+        # An encoder writes as many tokens as it reads, which does not fit own pairs.
         st.session_state.update(recipe=OWN, topology="encoder-decoder")
         reset()
     st.session_state["pairs_to_watch"] = session.settings_filled = True  # skip a linked run's settings

@@ -31,7 +31,12 @@ _CSS = """<style>
 
 
 def draw_tokens(task: Task | None, example: Pair | None) -> None:
-    """Draw the text box, its tokens, and the vocabularies."""
+    """Draw the text box, the tokens of its text or of the example, and the vocabularies.
+
+    Args:
+        task: the task with its tokenizers; None if they cannot be built.
+        example: the example that is shown while the box is empty.
+    """
     st.html(_CSS)
     typed = st.text_input(
         "A text as tokens",
@@ -61,7 +66,8 @@ def draw_tokens(task: Task | None, example: Pair | None) -> None:
 
 
 def _row(side: str, text: str, writing: Writing, tokenizer: TextTokenizer) -> None:
-    """Draw a text as the tokens of one side with their ids; an unknown token as written in the text."""
+    """Draw a text as the tokens of one side with their ids; an unknown token as written in the text, if each
+    token has a place there."""
     text = writing.clean(text)
     ids = tokenizer.encode([text])[0]
     names, spans = tokenizer.tokens(ids), tokenizer.spans(text)
@@ -82,7 +88,7 @@ def _row(side: str, text: str, writing: Writing, tokenizer: TextTokenizer) -> No
 
 
 def _vocabularies(task: Task, same: bool) -> None:
-    """Draw both vocabularies as searchable tables."""
+    """Draw the vocabulary of each side, or the one that both share, as searchable tables."""
     pairs = sample(task.corpus)
     sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
     if same:

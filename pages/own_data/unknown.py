@@ -21,13 +21,15 @@ _KEYS = {name: key for key, name in SETTING_OF_WIDGET.items()}
 
 
 def auto_line(own: OwnPairs) -> str:
-    """Name the tokens that *auto* chooses for these pairs, and the unknown share behind that choice."""
+    """The tokens that *auto* chooses for each side of these pairs, and the unknown share, as Markdown."""
     read, written = own.unknown_words
     return f"Tokens of *auto*: {_reason(own.src, read)} for sources, {_reason(own.tgt, written)} for targets."
 
 
 def warn_of_unknown(config: RunConfig | None) -> None:
-    """Warn if more than a tenth of either side's held-out tokens is unknown; offer other tokens if they help.
+    """Warn if more than a tenth of the held-out tokens of either side of own pairs is unknown.
+
+    Offer other tokens if they help.
 
     Args:
         config: the configuration to train; None if it is invalid.
@@ -47,7 +49,7 @@ def warn_of_unknown(config: RunConfig | None) -> None:
         + (
             "Another tokenizer leaves fewer unknown."
             if better
-            else "No other tokenizer leaves few enough unknown; add more pairs with the same words."
+            else "No tokenizer of the app leaves few enough unknown; add more pairs with the same words."
         ),
         icon=":material/warning:",
     )
@@ -64,7 +66,8 @@ def warn_of_unknown(config: RunConfig | None) -> None:
 
 @lru_cache(maxsize=64)  # called in every rerun of the page; the cache holds no pairs
 def _measured(config: RunConfig) -> tuple[float, float, dict[str, Any] | None]:
-    """Return the unknown share of sources and of targets, and other settings if either is too high."""
+    """Return the unknown share of source tokens and of target tokens; and, if either is too high, settings
+    that reduce both enough, or None. Raises InputError."""
     read, written = unknown_tokens(task_of(config))
     return read, written, remedy(config) if max(read, written) > MOST_UNKNOWN else None
 

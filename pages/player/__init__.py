@@ -38,15 +38,19 @@ def player(
     """Show the player of a run, or a part of it; call this in a fragment.
 
     Args:
+        view: the state of the run from which the page is drawn.
         word: the word to show, unless the visitor has since chosen another in the browser.
-        on_cell: called with kind, site, head and cell (row, column) of a map that was clicked.
+        on_cell: called with kind, site, head and cell (row, column) of a map that was clicked. By default,
+            cells cannot be clicked.
         data: for the browser. `parts`: "control" for the step control alone, "model" for it and the picture
             of the model, "race" for several runs; `race`: the other runs, and how all are shown; `answers`:
-            the step of the figures made in Python; `greets`: a sentence at the newest step, for first visits;
+            the step of the figures made in Python; `seen`: the states that the buttons show, by default
+            that of `view`; `greets`: a sentence at LIVE, for first visits;
             `opened`: the open box of the picture, or its cell;
             `picture`: what the picture shows and requests; `over`: a sentence that replaces the run's own;
             `ghost`: arrays of the parent run, for the curves;
-            `plays`: whether to play the recording once, soon, unless reduced motion is preferred.
+            `plays`: whether the recording plays by itself, once per visit and some seconds after it is
+            drawn, unless reduced motion is preferred.
     """
     if page := session.goes_to:
         session.goes_to = None
@@ -116,7 +120,7 @@ def player(
 
 
 def changed() -> None:
-    """Callback: the state on which the page depends has changed."""
+    """Callback: the state on which the page depends has changed, so the whole page must be drawn again."""
     session.page_is_stale = True
 
 
@@ -127,7 +131,7 @@ def stale() -> bool:
 
 
 def has_head(view: RunView, kind: object, site: object, head: object) -> bool:
-    """Whether a model has this head and, if a kind is given, the head is of that kind."""
+    """Whether the newest frame has this head and, if a kind is given, the head is of that kind."""
     frame = view.frame
     return (
         frame is not None

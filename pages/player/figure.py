@@ -22,7 +22,8 @@ _component = st.components.v2.component(
 
 
 def point_of(picture: Picture, sent: Any) -> tuple[int, int | tuple[int, int] | None] | None:
-    """Return the trace and the point of a click; None if they do not exist: a browser can send anything."""
+    """Return the indices of the trace and the point of a click; None if they do not exist, because a browser
+    can send anything. The point is (row, column) in a heatmap, and None if no point was clicked."""
     if not isinstance(sent, dict):
         return None
     number, point = sent.get("trace"), sent.get("point")
@@ -53,10 +54,10 @@ def live_figure(
 
     Args:
         key: key of the element; it must stay the same in all reruns of the page.
-        height: as CSS, such as "calc(100vh - 20rem)"; the font grows with it.
-        file_name: name of the PNG that the figure's menu saves.
-        on_click: called with the index of the clicked trace, and of the point: (row, column) in a heatmap,
-            None where no point was clicked.
+        height: as CSS, such as "calc(100vh - 20rem)"; a larger figure has larger type.
+        file_name: name, without suffix, of the PNG that the figure's menu saves.
+        on_click: called with the index of the clicked trace, and that of the point: (row, column) in a
+            heatmap, None where no point was clicked.
     """
 
     def clicked() -> None:
@@ -83,6 +84,6 @@ def live_figure(
 
 
 def packed(values: Array) -> dict[str, Any]:
-    """Encode an array as base64: float32, little-endian, row after row."""
+    """Encode an array: `b` is base64 of little-endian float32, row after row; `shape` is there for 2 axes."""
     text = base64.b64encode(values.astype("<f4").tobytes()).decode()
     return {"shape": values.shape, "b": text} if values.ndim == 2 else {"b": text}

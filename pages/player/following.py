@@ -36,6 +36,7 @@ def following(
 
     Args:
         draw: draws everything that changes, from one view of the run.
+        word: the word that the player shows and the link names.
         control: the container of the step control.
         fixed: returns the state on which the other parts of the page depend; if it changes, the whole page
             is rerun.

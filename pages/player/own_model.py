@@ -1,4 +1,4 @@
-"""The page Watch for an own model: what `Watch` records in the user's training loop."""
+"""The page Watch for an own model, whose attention `Watch` has recorded; other pages refuse such a model."""
 
 from __future__ import annotations
 
@@ -78,7 +78,11 @@ def _leave() -> None:
 
 
 def needs_our_model(title: str) -> None:
-    """Stop the page if an own model is on the screen: only its attention was recorded."""
+    """If an own model is on the screen, say that only its attention was recorded, and stop the page.
+
+    Args:
+        title: title of the page, a key of `PAGES_OF_OUR_MODELS`.
+    """
     run = selection.chosen_run()
     if run is None or run.view.own is None:
         return

@@ -36,7 +36,11 @@ def packed(text: str) -> str:
 
 
 def named(name: str) -> Story:
-    """A story by its name, or from a link. Raises InputError."""
+    """A story by its name, or from a link.
+
+    Raises:
+        InputError: there is no story of this name, or its file or link cannot be read.
+    """
     if name.startswith(PACKED):
         try:
             content = base64.urlsafe_b64decode(name[len(PACKED) :])
@@ -73,13 +77,16 @@ def presentable(story: Story, first: AnyRun | None) -> tuple[Story, list[str]]:
 
 
 def cast(story: Story, first: AnyRun | None) -> dict[str, str]:
-    """Reserve the runs of a story, which are built when a beat needs them; `first` is the first of them.
+    """Reserve the runs of a story, which are built when a beat needs them.
+
+    Args:
+        first: the visitor's run that takes the place of the first run, if any.
 
     Returns:
-        Name to id of the runs that train.
+        Name to id of each run that trains.
 
     Raises:
-        InputError: a run that this server does not allow.
+        InputError: the settings of a run exceed the limits of this server.
     """
     run_ids: dict[str, str] = {}
     visitor = session.visitor.name
@@ -94,7 +101,7 @@ def cast(story: Story, first: AnyRun | None) -> dict[str, str]:
 
 
 def leave() -> None:
-    """Discard the untrained models of the last story; if it is presentation again, they are built again."""
+    """Discard the untrained models of the last story; if it is presented again, they are built again."""
     for id_ in session.cast.values():
         run = REGISTRY.get(id_)
         if run is not None and run.view.state == IDLE and ownership.owns(run):
@@ -103,8 +110,13 @@ def leave() -> None:
 
 
 def obey(story: Story, presentation: dict[str, Any]) -> None:
-    """Run the pending commands up to the current beat, and again those of its runs that were lost; an error
-    is stored in the session."""
+    """Run the pending commands up to the current beat, and again the commands to its runs that were lost.
+
+    An error is stored in the session; the other commands are still run.
+
+    Args:
+        presentation: the state of the presentation; its entry "obeyed" is updated.
+    """
     beats = story.beats[: presentation["at"] + 1]
     lost: set[str] = set()
     with store_error():
@@ -117,8 +129,8 @@ def obey(story: Story, presentation: dict[str, Any]) -> None:
 
 
 def _lost(beats: Sequence[Beat], presentation: Mapping[str, Any]) -> set[str]:
-    """The runs of the last of these beats that a beat has started, but that are untrained: they were built
-    again, or their start was refused. Raises InputError."""
+    """Names of the runs of the last of these beats that a beat has started, but that are untrained: they were
+    built again, or their start was refused. Raises InputError."""
     obeyed = (beat for place, beat in enumerate(beats) if place in presentation["obeyed"])
     started = {name for beat in obeyed if beat.command == "start" for name in beat.roles}
     runs = {name: _own(presentation, name) for name in beats[-1].roles if name in started}
@@ -126,7 +138,7 @@ def _lost(beats: Sequence[Beat], presentation: Mapping[str, Any]) -> set[str]:
 
 
 def _run_command(beat: Beat, presentation: Mapping[str, Any]) -> None:
-    """Run the command of a beat. Raises InputError."""
+    """Run the command of a beat, if its run can obey it in its present state. Raises InputError."""
     run = None if beat.command is None else _own(presentation, beat.run)
     if run is None:
         return
@@ -148,14 +160,14 @@ def _run_command(beat: Beat, presentation: Mapping[str, Any]) -> None:
 
 
 def _own(presentation: Mapping[str, Any], name: str) -> Run | None:
-    """The run of this name, built if it does not exist; None if this visitor may not command it. Raises
-    InputError."""
+    """The run of this name, built if it does not exist; None if there is no such run, or this visitor may not
+    command it. Raises InputError."""
     run = REGISTRY.made(presentation["runs"].get(name))
     return ownership.command(run) if run is not None and ownership.owns(run) else None
 
 
 def train_beat(beat: Beat, presentation: Mapping[str, Any]) -> None:
-    """Train the untrained models of a beat at its pace. Raises InputError."""
+    """Train the untrained runs of a beat, if this visitor owns them, at its pace. Raises InputError."""
     for run in filter(None, [_own(presentation, name) for name in beat.roles]):
         if run.view.state == IDLE:
             run.set_pace(beat.pace)
@@ -165,7 +177,12 @@ def train_beat(beat: Beat, presentation: Mapping[str, Any]) -> None:
 
 
 def hides_of(story: Story, name: str, shown: frozenset[int]) -> HiddenParts:
-    """The parts of a run, or of its recording, that are still hidden: no beat has revealed them yet."""
+    """The parts of a run, or of its recording, that are still hidden.
+
+    Args:
+        name: name of the run.
+        shown: places of the beats that have revealed what they hide.
+    """
     hidden = []
     for place, beat in enumerate(story.beats):
         if beat.hides is None or place in shown or name not in beat.roles:
@@ -194,7 +211,7 @@ def _recording(story: Story, name: str) -> AnyRun:
 
 
 def as_data(story: Story, presentation: Mapping[str, Any]) -> dict[str, Any]:
-    """The data with which the browser presents a story."""
+    """The data with which the browser presents a story. Raises InputError if a recording cannot be read."""
     shown, runs = frozenset(presentation["shown"]), presentation["runs"]
     configs, races = {}, {}
     for name, role in story.runs.items():
@@ -215,7 +232,8 @@ def _readable(id_: str | None, hides: HiddenParts) -> dict[str, str | None]:
 
 
 def updated_state(story: Story, presentation: Mapping[str, Any], sent: object) -> dict[str, Any]:
-    """The state of the presentation, updated by the browser; invalid values are dropped or clamped."""
+    """The state of the presentation, updated with what the browser has sent: unknown beats and runs are left
+    out, the place is clamped, and a message of another form changes nothing."""
     match sent:
         case {"at": int(at), "shown": list(shown), "recorded": list(recorded), "by": str(by)}:
             places = range(len(story.beats))

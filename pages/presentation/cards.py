@@ -39,7 +39,10 @@ def card(name: str, story: Story) -> None:
 
 @lru_cache(maxsize=64)
 def _picture(beat: Beat, recorded: str | None) -> tuple[Array, str, str] | None:
-    """The map of a beat at the last step of a recording, with its caption and its text for screen readers."""
+    """The map of a beat at the last step of a recording, with its caption and its text for screen readers.
+
+    None if there is no such map.
+    """
     demo = recording(OF_STORIES[recorded]) if recorded else None
     frame = demo and demo.view.frame
     if not frame or not (sites := sites_of(frame.axes, beat.kind or "cross")):
@@ -52,7 +55,7 @@ def _picture(beat: Beat, recorded: str | None) -> tuple[Array, str, str] | None:
 
 
 def pixels(weights: Array) -> Array:
-    """(rows, columns) weights, NaN where blocked, as an image of `SIZE` in the colours of the app's maps."""
+    """(rows, columns) weights, NaN where blocked, as a (*SIZE, 3) uint8 image in the colours of the maps."""
     places, names = zip(*colors.WEIGHTS, strict=True)
     scale = np.array([ImageColor.getrgb(name) for name in names])
     image = np.stack([np.interp(weights, places, channel) for channel in scale.T], axis=-1)

@@ -14,7 +14,7 @@ from pages.runs.share import link
 from pages.shared import selection
 from pages.shared.ownership import owns
 from pages.shared.plain import plain, show_error
-from pages.shared.session import session
+from pages.shared.session import CLOCKS, session
 from transformer.errors import InputError
 from transformer.player.sentences import narration
 from transformer.recording.view import ENDED, IDLE, RunView
@@ -26,7 +26,7 @@ from transformer.stories.story import INSIDE, RACE, TOUR, Story
 
 
 def offer_tour(run: AnyRun | None) -> None:
-    """Offer the tour to visitors who have no run yet."""
+    """Offer the tour in the sidebar while no run is on the screen."""
     with st.sidebar, st.container(key="offer_tour"):  # even if empty: elements below keep their place
         if run is None:
             query = {"story": "tour"}
@@ -36,7 +36,8 @@ def offer_tour(run: AnyRun | None) -> None:
 
 
 def listing() -> None:
-    """Draw a card for each story, tours first; and behind them the visitor's own run and story."""
+    """Draw a card for each story, tours first; below them the errors of story files, and an expander for the
+    visitor's own run and story."""
     st.markdown("A story leads you through the app, one slide at a time.")
     listed = sorted(stories().items(), key=lambda item: getattr(item[1], "kind", "") != TOUR)
     good = {name: story for name, story in listed if isinstance(story, Story)}
@@ -73,7 +74,7 @@ def _upload() -> None:
 
 
 def _own_story() -> None:
-    """Draw the visitor's own story: its file, to edit, tell, download and link."""
+    """Draw the visitor's own story, if there is one: its file, to edit, tell, download and link."""
     if not session.own_story:
         return
     st.session_state["story_text"] = session.own_story
@@ -147,6 +148,8 @@ def _beat(view: RunView, word: str) -> dict[str, Any]:
         beat["says"] = html.unescape(narration(frame, word, *head))[:320] or beat["says"]
     page = session.page if session.page in (RACE, INSIDE) else "Watch"
     at = selection.step()
+    if page == RACE and at is not None and session.clock != CLOCKS[0]:
+        raise InputError("a slide compares runs by steps; choose “steps” beside the step, then add it again.")
     beat |= {"page": page, "word": word, "kind": kind}
     beat["head"] = f"{kept[0]}.{kept[1] + 1}" if kept else "clearest"
     beat["step"] = str(at) if at is not None else "end" if view.state in ENDED else "live"

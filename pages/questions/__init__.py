@@ -1,1 +1,1 @@
-"""The page Ask, a file for each tab."""
+"""The tabs of the page Ask, with a file for each, and what they share."""

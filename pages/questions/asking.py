@@ -23,11 +23,18 @@ if TYPE_CHECKING:  # these import torch, which is loaded with the first question
     from transformer.asking.model import SnapshotModel
 
 Draw: TypeAlias = "Callable[[RunView, Snapshot | None, Answer | None], None]"
-"""Draws a tab for a run at one step, from the model's snapshot and its answer to the word."""
+"""Draws a tab for a run at one step, from the model's snapshot and its answer to the word; each
+may be None."""
 
 
 def ask_word(run: AnyRun) -> str:
-    """Draw the page's own box for any word; return the last valid word."""
+    """Draw the page's own box for any word; return the last valid word.
+
+    If the visitor owns the run, a new word that is not too long is also tracked.
+
+    Raises:
+        InputError: the run cannot be commanded any more, or has failed meanwhile.
+    """
     words = askable(run)
     word, chosen = st.session_state.get("asked_word_text"), session.word
     elsewhere = word is None or chosen != st.session_state.get("asked_beside")
@@ -61,14 +68,17 @@ def ask_word(run: AnyRun) -> str:
     asked_before = word == st.session_state.get("asked_word_text")
     short = not run.task.question(word).too_long  # a long word would pad all the others
     if word not in words and short and not asked_before and run.view.state != FAILED and ownership.owns(run):
-        # All pages share the selected word; Watch shows it even before the run's thread has added it.
+        # All pages but Race share the chosen word; Watch shows it even before the run's thread has added it.
         session.typed_word = run.id, ownership.command(run).add_word(word)
     st.session_state["asked_word_text"] = st.session_state["asked_beside"] = session.word = word
     return word
 
 
 def asked_word(run: AnyRun) -> str:
-    """Return the word in the box, for callbacks: it may have changed since the page was drawn."""
+    """Return the word in the box, or the last valid one.
+
+    For callbacks: the word may have changed since the page was drawn.
+    """
     try:
         return run.task.question(st.session_state.get("explore_text") or "").text
     except InputError:
@@ -80,7 +90,7 @@ def _take(word: str) -> None:
 
 
 def asked_snapshot(view: RunView) -> Snapshot | None:
-    """The snapshot nearest to the chosen step, or the newest."""
+    """The snapshot nearest to the chosen step, or at LIVE the newest; None if there is none."""
     at = selection.step()
     if at is None:
         st.session_state.pop("answered", None)
@@ -96,7 +106,11 @@ def asked_snapshot(view: RunView) -> Snapshot | None:
 
 
 def model_of(view: RunView, snapshot: Snapshot, more: Interventions | None = None) -> SnapshotModel:
-    """Return the model of a snapshot, with the snapshot's interventions and those in `more`."""
+    """Return the model of a snapshot, with the snapshot's interventions and those in `more`.
+
+    Raises:
+        InputError: the weights do not fit the model or are not finite, or it lacks a head of `more`.
+    """
     from transformer.asking.model import snapshot_model
 
     taken = snapshot.interventions if more is None else snapshot.interventions | more
@@ -104,7 +118,7 @@ def model_of(view: RunView, snapshot: Snapshot, more: Interventions | None = Non
 
 
 def kind_choice(run: AnyRun) -> str:
-    """Draw the choice of a kind of attention in the current container; return one of the model's kinds."""
+    """Draw the choice of a kind of attention in the current container; return the chosen kind."""
     # Assign the value: on the first run of another page, the new widget does not find the old widget's value.
     shown = selection.kind(run.view)
     session.kind = shown

@@ -1,4 +1,4 @@
-"""Break: switch heads off or block cells, in a copy of the model or in the running training."""
+"""Break: switch heads off or block cells, in a copy of the model or in the run itself."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def break_tab(run: AnyRun, word: str) -> Draw:
 
 
 def _head_choice(view: RunView, kind: str) -> None:
-    """Draw the choice of the head on the maps; the default is the large head of the other pages."""
+    """Draw the choice of the head on the maps; it begins with the large head of this kind."""
     frame = selection.shown_frame(view)
     if frame is None:
         return
@@ -174,7 +174,7 @@ def _block_controls(run: AnyRun, word: str) -> None:
 
 
 def _in_training(run: AnyRun, word: str, view: RunView, taken: Interventions) -> None:
-    """Draw the buttons that apply the change to the run itself."""
+    """Draw the buttons that apply the change to the run itself, or undo all changes there."""
     if view.interventions:
         st.caption(f"Active in the run: {plain(view.interventions.text())}.")
     with st.container(key="break_training"):
@@ -234,7 +234,7 @@ def _draw_side(
 
 
 def _block_clicked(run: AnyRun, word: str, point: object) -> None:
-    """Block the clicked cell of the left map, in the scope set by the widgets "What" and "Where"."""
+    """Callback: block the clicked cell of the left map, in the scope of the widgets "What" and "Where"."""
     if isinstance(point, tuple):
         st.session_state["block_row"], st.session_state["block_column"] = point[0] + 1, point[1] + 1
         interventions.block(run, word)

@@ -10,12 +10,13 @@ import numpy as np
 import streamlit as st
 
 from pages.controls.commands import INTERVENTION_SECONDS, await_effect, train_on
-from pages.questions.asking import asked_word, model_of
+from pages.questions.asking import asked_snapshot, asked_word, model_of
 from pages.shared import ownership, selection
 from transformer.errors import InputError
 from transformer.insight.names import short_head_name
 from transformer.insight.scores import THRESHOLD
 from transformer.recording.view import ENDED, RunView
+from transformer.recording.weights import Snapshot
 from transformer.runs.any_run import AnyRun
 from transformer.shared.attention_info import sites_of
 from transformer.shared.interventions import NO_INTERVENTIONS, Block, Interventions
@@ -30,20 +31,20 @@ def forget_problems() -> None:
 
 
 def head_options(view: RunView) -> dict[str, tuple[str, int]]:
-    """Every head of the model as (site, head), by its name."""
+    """Every head of the model as (site, head), by its name; empty before there is a frame."""
     sites = view.frame.axes if view.frame else ()
     heads = [(site, head) for site in sites for head in range(view.config.model.n_heads)]
     return {short_head_name(*head): head for head in heads}
 
 
 def blocks(run: AnyRun, word: str) -> tuple[Block, ...]:
-    """The blocked cells of one run and one word."""
+    """The cells that were blocked for this run and word; empty after others were blocked for another."""
     owner, cells = st.session_state.get("blocks", (None, ()))
     return cells if owner == (run.id, word) else ()
 
 
 def taken(run: AnyRun, word: str) -> Interventions:
-    """The chosen interventions."""
+    """The chosen interventions: heads that are switched off, and blocked cells."""
     options = head_options(run.view)
     chosen = [options[name] for name in st.session_state.get("ablate_heads") or () if name in options]
     return Interventions(ablated=tuple(chosen), blocked=blocks(run, word))
@@ -60,10 +61,10 @@ def switch_off(run: AnyRun, what: str) -> None:
 
 
 def block(run: AnyRun, word: str | None = None) -> None:
-    """Callback: block the cell whose row and column are in the number boxes.
+    """Callback: block what the widgets describe, from the row and the column in the number boxes.
 
     Args:
-        word: the word of the clicked map; by default the word in the text box.
+        word: the word on the clicked map; by default the word in the text box.
     """
     forget_problems()
     word = word or asked_word(run)
@@ -82,7 +83,7 @@ def unblock(run: AnyRun, word: str, number: int) -> None:
 
 
 def _shown(view: RunView) -> tuple[str, int] | None:
-    """The head on the maps."""
+    """The head on the maps; None before there is a frame."""
     frame = selection.shown_frame(view)
     if frame is None:
         return None
@@ -102,15 +103,25 @@ def _meant(what: str, view: RunView, shown: tuple[str, int]) -> list[tuple[str, 
 
 def _block(run: AnyRun, word: str, shown: tuple[str, int]) -> None:
     """Add the blocks that the widgets describe. Raises InputError if they are invalid."""
-    more = Interventions(blocked=_asked_blocks(run.view, word, shown))
-    both = Interventions(blocked=blocks(run, word)) | more
-    model_of(run.view, run.view.snapshots[-1], both).answer(word)
+    snapshot = asked_snapshot(run.view)
+    if snapshot is None:
+        raise InputError("No weights of this run are kept, so its model cannot be asked.", "block_cell")
+    before = Interventions(blocked=blocks(run, word))
+    both = before | Interventions(blocked=_asked_blocks(run.view, snapshot, word, shown, before))
+    model_of(run.view, snapshot, both).answer(word)
     st.session_state["blocks"] = (run.id, word), both.blocked
 
 
-def _asked_blocks(view: RunView, word: str, shown: tuple[str, int]) -> tuple[Block, ...]:
-    """The blocks that the widgets describe. Raises InputError for a cell off the map or already blocked."""
-    reading = model_of(view, view.snapshots[-1]).answer(word).forced
+def _asked_blocks(
+    view: RunView, snapshot: Snapshot, word: str, shown: tuple[str, int], before: Interventions
+) -> tuple[Block, ...]:
+    """The blocks that the widgets describe.
+
+    Raises:
+        InputError: the cell is not on the map, or a mask or an intervention of the run blocks it already.
+    """
+    what, where = st.session_state.get("block_what"), st.session_state.get("block_where")
+    reading = model_of(view, snapshot, before if what == "cell" else None).answer(word).forced
     site, head = shown
     axes = reading.axes[site]
     rows, columns = reading.tokens(axes.query), reading.tokens(axes.key)
@@ -123,7 +134,6 @@ def _asked_blocks(view: RunView, word: str, shown: tuple[str, int]) -> tuple[Blo
             f"Row {row}, column {column} is already blocked. Choose another cell.",
             "block_cell",
         )
-    what, where = st.session_state.get("block_what"), st.session_state.get("block_where")
     return tuple(
         Block(
             site=name,
@@ -142,14 +152,14 @@ def apply_to_run(run: AnyRun, word: str) -> None:
 
 
 def undo_in_run(run: AnyRun) -> None:
-    """Callback: end all interventions in the run."""
+    """Callback: end all interventions in the run; its masks are as configured again."""
     _intervene(run, NO_INTERVENTIONS)
 
 
 def _intervene(run: AnyRun, wanted: Interventions) -> None:
-    """Train a run with these interventions.
+    """Give a run these interventions in place of its own; the session keeps an error.
 
-    An ended run continues its training, and the screen follows the run.
+    If the run has ended, it continues its training, and the screen follows it.
     """
     forget_problems()
     ended = run.view.state in ENDED

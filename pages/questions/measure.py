@@ -29,7 +29,7 @@ _HEIGHT = "max(300px, calc(100vh - 460px))"
 
 
 def measure_tab(run: AnyRun, word: str) -> Draw:
-    """Draw the widgets of the tab. Returns the function that draws its figures and its table."""
+    """Draw the widgets of the tab; return the function that draws its figures and its table."""
     left, right = st.columns(2, gap="medium")
     names = _names(run.view.frame)
     with left:
@@ -49,7 +49,7 @@ def measure_tab(run: AnyRun, word: str) -> Draw:
     curves, table = left.container(key="score_curves"), st.container(key="head_scores")
 
     def draw(view: RunView, snapshot: Snapshot | None, answer: Answer | None) -> None:
-        """Draw the scores up to the chosen step, and the accuracy of the model at that step."""
+        """Draw one score at all steps, and the accuracy and all scores at, or near, the chosen step."""
         frame = selection.shown_frame(view)
         if frame is None or snapshot is None:
             for place in (curves, lengths, table):
@@ -80,9 +80,10 @@ def measure_tab(run: AnyRun, word: str) -> Draw:
             )
         with table:
             st.caption(
-                f"Scores at step {frame.measurement.step:,}, on up to 64 test examples, without the rows "
-                "of special tokens. Entropy is 0 if all weight is on one token and 1 if all tokens get the "
-                f"same weight. A head’s role is its highest score, from {THRESHOLD:g} on. By place "
+                f"Scores at step {frame.measurement.step:,}, on up to 64 test examples, over the rows that "
+                "write or stand for their tokens. Entropy is 0 if the weight on their tokens is all on one, "
+                "and 1 if all of them get the same, or special tokens get everything. A head’s role is its "
+                f"highest score, from {THRESHOLD:g} on. By place "
                 "and by token: the share of its weights that places alone, or pairs of tokens alone, explain "
                 "(adjusted R²), on examples of one length; the two are measured apart and may add up to "
                 "more than 1."
@@ -111,6 +112,6 @@ def measure_tab(run: AnyRun, word: str) -> Draw:
 
 
 def _names(frame: Frame | None) -> list[str]:
-    """The names of the scores that this model's heads have, in display order."""
+    """The names of the scores that this model's heads have, in display order; all before there is a frame."""
     sites = frame.head_scores.values() if frame else ()
     return [name for name in SCORES if frame is None or any(name in scores for scores in sites)]

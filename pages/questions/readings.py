@@ -24,12 +24,15 @@ if TYPE_CHECKING:
 INPUTS = {"forced": "given the right answer so far", "free": "on its own"}
 """What the decoder reads: the right answer (teacher-forced), or its own output (free-running)."""
 NAMED = 3
-"""Number of changed words whose answers before and after are shown."""
+"""Most changed words whose answers before and after are shown."""
 RIGHT = {True: "<b class='yes'>✓ right</b>", False: "<b class='not'>✗ wrong</b>"}
 
 
 def labels(answer: Answer, reading: Reading, site: str) -> MapAxes:
-    """Labels "reads X → writes Y": Y is the right token if teacher-forced, else the written one."""
+    """The labels of both axes. Rows that write are labelled "X → Y": they read X and should write Y.
+
+    Y is a token of the right answer if teacher-forced, else of the model's own output.
+    """
     answered = answer.expected if reading is answer.forced else reading.written
     to_write = reading.to_write(answered)
     return map_axes(reading.axes[site], reading.src_tokens, reading.tgt_tokens, to_write)
@@ -50,7 +53,7 @@ class ShownMap:
 
     @property
     def weights(self) -> Array:
-        """Weights of the map, (Q, K); NaN where blocked."""
+        """Weights of the map, (Q, K). NaN where blocked; in a rollout only where the causal mask blocks."""
         axes, maps = self.reading.axes[self.site], self.reading.maps
         if self.pool == "head":
             return maps[self.site][self.head]
@@ -122,12 +125,15 @@ def reading_strip(
 
 
 def as_written(text: str, stopped: bool) -> str:
-    """An output, with an ellipsis if it was cut off."""
+    """An output, with an ellipsis if it did not stop by itself."""
     return text if stopped else f"{text}…"
 
 
 def changed_outputs(before: SnapshotModel, after: SnapshotModel) -> str:
-    """The number of held-out words with a different output, and examples, first words that were right."""
+    """As HTML, how many held-out words have a different output, and up to `NAMED` of them.
+
+    Words that are no longer right come first.
+    """
     pairs = [(word, *was, *after.held_out[word]) for word, was in before.held_out.items()]
     changed = sorted((pair for pair in pairs if pair[1] != pair[3]), key=lambda pair: pair[4] - pair[2])
     some = " · ".join(
@@ -144,7 +150,7 @@ def _marked(text: str, right: bool) -> str:
 
 
 def verdict(name: str, answer: Answer, exact: tuple[int, int]) -> str:
-    """The answer to a word, and how many held-out words are right."""
+    """As HTML, the answer to a word, and how many held-out words are right: `exact` is (right, asked)."""
     right = f"{exact[0]} of {exact[1]} test words right"
     written = as_written(answer.output, answer.stopped)
     return (

@@ -1,4 +1,4 @@
-"""Spell: one word letter by letter, with the maps of all heads and the next-token probabilities."""
+"""Spell: the answer to one word, token by token, with maps of one kind and the next-token probabilities."""
 
 from __future__ import annotations
 
@@ -161,13 +161,13 @@ def spell_tab(run: AnyRun, word: str) -> Draw:
 
 
 def _move(by: int) -> None:
-    """Callback: move by `by` letters, wrapping around at both ends."""
+    """Callback: move by `by` tokens of the output, wrapping around at both ends."""
     n = max(1, st.session_state.get("spell_rows", 1))
     st.session_state["spell_row"] = (st.session_state.get("spell_row", 0) + by) % n
 
 
 def _next(reading: Reading, row: int) -> Array | None:
-    """Probabilities of the next token at a row, (V,); None beyond the end of the output."""
+    """Probabilities of the token that an output position writes, (V,); None beyond the end of the output."""
     return reading.probabilities[reading.writing[row]] if row < len(reading.writing) else None
 
 
@@ -195,7 +195,10 @@ def _pin(point: object, sites: list[str], axes: MapAxes) -> None:
 
 
 def _spelled(answer: Answer, row: int) -> str:
-    """The right answer and both outputs, with the current letter highlighted."""
+    """As HTML, the right answer and both outputs, with the current token highlighted.
+
+    If the right answer is not known, only the model's own output.
+    """
     has_answer = answer.question.answer is not None
     lines = {INPUTS["free"]: _written_cells(answer, answer.free, row)}
     if has_answer:

@@ -50,7 +50,7 @@ def all_runs_button(n: int) -> None:
 
 
 def all_runs(current: AnyRun) -> None:
-    """Draw the dialog if it is open: a page that is drawn anew keeps it open."""
+    """Draw the dialog if it is open on this page: Streamlit would close it when the page is drawn again."""
     if session.all_runs is not None and session.all_runs == session.page:
         _dialog(current)
 
@@ -121,7 +121,7 @@ def _row(run: RunFacts, differs: str, file: str | None) -> dict[str, Any]:
 
 
 def _filters(rows: Sequence[dict[str, Any]]) -> Callable[[dict[str, Any]], bool]:
-    """Draw the search field and the filters; return whether they keep a row."""
+    """Draw the search field and the filters; return a function that says whether they keep a row."""
     places = st.columns([2, 1, 1])
     words = places[0].text_input(
         "Search", key="all_runs_search", placeholder="name, task, setting, moment", icon=":material/search:"
@@ -151,7 +151,7 @@ def _may_remove(run: RunFacts) -> bool:
 
 
 def _remove(ids: Sequence[str]) -> None:
-    """Callback: remove those of these runs that this visitor may remove."""
+    """Callback: remove those of these runs that can be removed; the session keeps why others cannot."""
     if removed := _each(REGISTRY.remove, ids, "removed"):
         session.removed = time.monotonic(), removed
     if session.run in removed:
@@ -166,7 +166,7 @@ def _undo() -> None:
 
 
 def _each(do: Callable[[str, str], None], ids: Sequence[str], what: str) -> list[str]:
-    """Do this with each run and its token; return those that were not refused, and keep why others were."""
+    """Call `do` with each run and its token; return those that were not refused, and keep why others were."""
     refused: Counter[str] = Counter()
     done = []
     for id_ in ids:

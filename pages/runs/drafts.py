@@ -16,15 +16,18 @@ from transformer.storage.tokens import new_token
 from transformer.tasks import resolved, task_of
 
 READY_SECONDS = 1.5
-"""Longest wait of the page for a new model; a large model appears later by itself."""
+"""Most seconds that a page waits for a draft that replaces another; a large model appears later by itself."""
 
 
 def draft(config: RunConfig | None = None, *, entry: str = "draft") -> AnyRun:
-    """Return the draft of the current settings; if they changed, build a new one that keeps the words.
+    """Return the draft of these settings; if they changed, build a new one with the same words if possible.
 
     Args:
         config: the settings; None keeps the current draft, or else builds that of the default preset.
         entry: name of the session entry that holds the draft's id.
+
+    Raises:
+        InputError: the settings exceed the limits of the server.
     """
     old = REGISTRY.get(getattr(session, entry))
     if old is not None and config in (None, old.config):
@@ -38,7 +41,11 @@ def draft(config: RunConfig | None = None, *, entry: str = "draft") -> AnyRun:
 
 
 def new_draft(config: RunConfig, old: AnyRun | None) -> AnyRun:
-    """Build a draft with the words of the run that it replaces, if the settings accept them."""
+    """Build a draft with those words of the run `old` that the settings accept.
+
+    Raises:
+        InputError: the settings exceed the limits of the server.
+    """
     words = None if old is None else _askable(old, config) or None
     token = new_token()
     run = REGISTRY.draft(config, words, visitor=session.visitor.name, token=token)
@@ -63,9 +70,10 @@ def _askable(old: AnyRun, config: RunConfig) -> tuple[str, ...]:
 
 
 def recording_or_draft(run: AnyRun) -> AnyRun:
-    """Return the recording of this model, as long as a draft is untouched; otherwise return the run.
+    """Return the server's recording in place of this session's untouched draft; otherwise return the run.
 
-    The draft is built meanwhile; all buttons and boxes act on the draft.
+    The recording must have the same settings, and no words that the draft lacks. The draft is built
+    meanwhile; all buttons and boxes act on the draft.
     """
     touched = run.view.state != IDLE or run.view.interventions != NO_INTERVENTIONS
     if touched or run.id != session.draft:

@@ -24,7 +24,11 @@ OWN = "Headlight has only the attention of this model, not the model: its traini
 
 
 def export(run: AnyRun, word: str) -> None:
-    """Draw the menu in the sidebar."""
+    """Draw the menu in the sidebar.
+
+    Args:
+        word: the word of the files; the run's first word if it is not tracked.
+    """
     view = run.view
     with st.sidebar, st.popover("Take it away", icon=":material/download:", width="stretch", key="take_away"):
         if view.frame is None or len(view.frames) < 2:

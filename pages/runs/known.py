@@ -19,9 +19,9 @@ from transformer.runs.registry import REGISTRY
 
 
 def parent_of(view: RunFacts) -> RunFacts | None:
-    """The run that this one was started beside, where this visitor may see it.
+    """The run that this one was started from; None if there is none, or this visitor may not see it.
 
-    The owner of this run may see it; others only if a link from the owner names it.
+    The owner of this run may see it; others only if they know it already, such as from a link.
     """
     if view.after is None:
         return None
@@ -38,9 +38,9 @@ def parents(view: RunFacts) -> Iterator[RunFacts]:
 
 
 def known_runs(run: AnyRun | None) -> Iterator[RunFacts]:
-    """Runs that this visitor started or opened, and their parents; newest first.
+    """Runs that this visitor started or opened, and the parents of `run`; those opened last come first.
 
-    Other visitors' runs are not listed: a run is known by its link.
+    No other run of another visitor is listed: such a run is known by its link.
     """
     ids = session.known_runs
     ids[:0] = [parent.id for parent in parents(run.view) if parent.id not in ids][::-1] if run else []
@@ -51,7 +51,8 @@ def known_runs(run: AnyRun | None) -> Iterator[RunFacts]:
 def listed_runs(current: AnyRun) -> tuple[list[RunFacts], dict[str, RunFacts]]:
     """The visitor's runs, and those trained elsewhere by the name of their file, as lists show them.
 
-    Those that train or wait to come first, then the newest; of those trained elsewhere, the last written.
+    In both, runs that train or wait to come first. The visitor's are in the order of `known_runs`. Of those
+    trained elsewhere, the first are sorted by name, and the others begin with the last written.
     """
     watched: dict[str, RunFacts] = {run.id: run.view for run in REGISTRY.listed()}
     published = REGISTRY.library.published()  # an open run: as it is now
@@ -74,7 +75,7 @@ def labels(runs: Sequence[RunFacts]) -> list[str]:
 
 
 def differing(runs: Sequence[RunFacts]) -> list[str]:
-    """For each run, the settings that differ among these runs; of an own model, its number of parameters."""
+    """For each run, the settings that differ among these runs; for an own model, its number of parameters."""
     ours = [run for run in runs if run.own is None]
     settings = iter(distinguishing_labels([run.config for run in ours]) if ours else ())
     return [f"{run.parameters:,} parameters" if run.own else next(settings) for run in runs]
@@ -94,7 +95,7 @@ def _label(view: RunFacts, differs: str) -> str:
 
 
 def show_run(id_: str) -> None:
-    """Callback: show this run and its settings."""
+    """Callback: show this run and its settings, if it still exists."""
     if run := REGISTRY.get(id_):
         selection.choose(run)
         fill(run)

@@ -24,11 +24,15 @@ from transformer.storage.tokens import new_token
 MAX_LISTED = 5
 """Maximum length of each list in the sidebar; the dialog lists all."""
 SHOWS_ANOTHER_MODEL = "This page shows another model. To train your own, press Start on Watch."
-"""Notice on pages that have no Start button."""
+"""Notice on Ask and Look inside, which have no Start button, when the run of the link is gone."""
 
 
 def run_list(current: AnyRun) -> None:
-    """Draw the list in the sidebar. A click shows that run and does not affect any training."""
+    """Draw in the sidebar the lists of runs, the name of the current run, and the uploader of a run.
+
+    A click on a run shows that run and does not affect any training. If the dialog of all runs is open, it is
+    drawn too.
+    """
     own, elsewhere = listed_runs(current)
     with st.sidebar, st.container(key="run_picker"):
         st.caption("Your runs" if own else "Your runs: none yet")
@@ -57,7 +61,7 @@ def run_list(current: AnyRun) -> None:
 
 
 def _recent(runs: Sequence[RunFacts], current: AnyRun) -> list[RunFacts]:
-    """The first of these runs; the one on the screen is always among them."""
+    """The first `MAX_LISTED` of these runs; if the run on the screen is a later one, it is the last."""
     here = [run for run in runs[MAX_LISTED:] if run.id == current.id]
     return [*runs[: MAX_LISTED - len(here)], *here]
 
@@ -134,7 +138,11 @@ def _opened() -> None:
 
 
 def lost_run_notice(instead: str) -> None:
-    """Say that the linked run is gone, until a run is started or opened."""
+    """Say that the run of the link is gone, until a run is started or opened.
+
+    Args:
+        instead: a sentence on what the page shows, or what to do.
+    """
     with st.container(key="lost_run"):  # what comes below keeps its place in the page
         if session.lost_run:
             st.info(f"The run of this link is no longer on this server. {instead}")

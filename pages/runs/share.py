@@ -25,11 +25,11 @@ ALONE = ("localhost", "127.0.0.1", "::1")
 
 
 def share(run: AnyRun, config: RunConfig | None, *, race: Sequence[AnyRun] = ()) -> None:
-    """Draw both links in the sidebar.
+    """Draw the links to this run, once it was started, and to these settings, in the sidebar.
 
     Args:
         config: the current settings; None for a race and for an own model.
-        race: the other runs of a race; one link opens all.
+        race: the other runs of a race; one link opens all runs.
     """
     begun = REGISTRY.get(run.id) is not None and run.view.state != IDLE
     with st.sidebar, st.popover("Share a link", icon=":material/share:", width="stretch"):
@@ -56,7 +56,7 @@ def share(run: AnyRun, config: RunConfig | None, *, race: Sequence[AnyRun] = ())
 
 
 def _settings(config: RunConfig) -> dict[str, str]:
-    """The link parameters of the settings that differ from their preset."""
+    """The link parameters of the preset or recipe, and of the settings that differ from it."""
     begun = values_of(base_of(config))  # the page that opens the link starts from the same settings
     query = {key: str(value) for key, value in values_of(config).items() if value != begun[key]}
     own = values_of(PRESETS[DEFAULT_PRESET].config)
@@ -79,27 +79,33 @@ def _owner_link(run: AnyRun) -> None:
 
 
 def _code(link: str) -> str:
-    """A link as a QR code, black on white in any theme, large enough for a phone in the last row."""
+    """A link as a QR code in HTML, black on white in any theme, large enough for a phone in the last row."""
     picture = segno.make(link, error="m").svg_data_uri(scale=8, border=4, light="white")
     return f"<img class='hl-code' alt='QR code of the link below' src='{html.escape(picture)}'>"
 
 
 def _beside(run: AnyRun) -> dict[str, str]:
-    """Draw a switch that adds this visitor's runs before this one to the link; return their parameter."""
+    """Draw a switch that adds this visitor's runs before this one to the link, if there are any.
+
+    Returns:
+        Their link parameter; empty if the switch is off.
+    """
     own = [parent.id for parent in parents(run.view) if keyring.token_of(parent.id)]
     if not own or not st.toggle(
-        f"With the {len(own)} runs before it" if len(own) > 1 else "With the run before it",
+        f"With the {min(len(own), selection.MOST_BESIDE)} runs before it"
+        if len(own) > 1
+        else "With the run before it",
         key="share_parents",
         persist_state="session",
         help="Off: the link opens this run only. On: also the runs that it was started from, with their "
         "words and curves.",
     ):
         return {}
-    return {selection.BESIDE: ",".join(own[: selection.MOST_BESIDE])}
+    return {selection.BESIDE: ",".join(own)}
 
 
 def link(query: dict[str, str]) -> str:
-    """The address of the page on the screen with this query."""
+    """The address of the page on the screen, with this query in place of its own."""
     scheme, host, path, *_ = urlsplit(st.context.url or "")
     if path.strip("/") == st.get_option("server.baseUrlPath").strip("/"):
         path = f"{path.rstrip('/')}/"  # Streamlit omits this slash; a proxy may forward only paths with it

@@ -1,4 +1,4 @@
-"""The initial settings: one of the app's presets, or a published recipe in a topology."""
+"""The initial settings: one of the app's presets, or a recipe in a topology."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OWN = "default"
 
 
 def values_of(config: RunConfig) -> dict[str, Any]:
-    """The values of the widgets for a configuration."""
+    """The values of the widgets for a configuration, by key."""
     values = config.flat()
     return {key: values[name] for key, name in SETTING_OF_WIDGET.items()} | {
         "goal": next((name for name, share in GOALS.items() if share == config.train.goal), "99%"),
@@ -32,7 +32,7 @@ def values_of(config: RunConfig) -> dict[str, Any]:
 
 
 def base_of(config: RunConfig) -> RunConfig:
-    """The initial settings of a configuration, by the name of its preset or recipe."""
+    """The settings from which a configuration began: its preset, or its recipe in its topology and task."""
     if config.recipe in PRESETS:
         return PRESETS[config.recipe].config
     name = config.recipe if config.recipe in RECIPES else OWN
@@ -42,7 +42,7 @@ def base_of(config: RunConfig) -> RunConfig:
 
 
 def fill(run: AnyRun) -> None:
-    """Put the settings of a run into the widgets, before they are drawn; an own model has none."""
+    """Put the settings of a run into the widgets, before these are drawn; an own model has no settings."""
     if run.view.own is not None:
         return
     config = run.config
@@ -51,20 +51,27 @@ def fill(run: AnyRun) -> None:
 
 
 def fill_once(run: AnyRun | None) -> None:
-    """Put the settings of a shared link's run into the widgets, on the first page that has them."""
+    """Put the settings of the run into the widgets, once in a session: a link may have named the run."""
     if run is not None and not session.settings_filled:
         fill(run)
     session.settings_filled = True
 
 
 def _state(key: str, known: Any, otherwise: Any) -> Any:
-    """The value of a widget if it is a known choice, else `otherwise`: a client may send anything."""
+    """The value of a widget, or else of the link, if it is a known choice, else `otherwise`.
+
+    A client may send anything.
+    """
     value = st.session_state.get(key, st.query_params.get(key))
     return value if value in known else otherwise
 
 
 def default_settings() -> RunConfig:
-    """The initial settings of the widgets: one of the app's presets, or a recipe in a topology."""
+    """The initial settings of the widgets: one of the app's presets, or a recipe in a topology.
+
+    Preset, recipe, topology and task are those chosen in the widgets, or else named in the link. For own
+    pairs, the settings are adapted to them.
+    """
     recipe = _state("recipe", RECIPES, OWN)
     preset = PRESETS[_state("preset", PRESETS, DEFAULT_PRESET)].config
     task = _state("task", TASKS, preset.train.task)
@@ -103,7 +110,10 @@ def _topology_chosen() -> None:
 
 
 def task_chosen() -> None:
-    """Callback: fill in the sizes and training that the task needs, in the chosen recipe and topology."""
+    """Callback: fill in the sizes and training that the task needs, in the chosen recipe and topology.
+
+    With the app's own recipe, a task that needs another topology also changes the topology.
+    """
     task = _state("task", TASKS, "reverse")
     st.session_state["preset"] = TASK_INFO[task].title
     needed = TASK_INFO[task].topology
@@ -114,7 +124,7 @@ def task_chosen() -> None:
 
 
 def fill_defaults() -> None:
-    """On a session's first script run, derive the settings that the link omits from those that it names."""
+    """If the widgets have no values yet, derive those that the link omits from those that it names."""
     if "preset" not in st.session_state:
         config = default_settings()
         if "preset" not in st.query_params and config.recipe in PRESETS:
@@ -145,7 +155,7 @@ def _short_preset_chosen() -> None:
 
 
 def draw_beginnings(form: Form) -> None:
-    """Draw the choices of preset, task, recipe and topology."""
+    """Draw the choices of preset, task, recipe, topology and, for a published recipe, of its size."""
     st.selectbox(
         "Preset",
         list(PRESETS),

@@ -1,4 +1,4 @@
-"""What to expect of a run before it is started: the size of its model, and its time on this machine."""
+"""What to expect of a run before it is started: the size of its model, and the time that it takes here."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ BUILT_AT_ONCE = 3_000_000
 
 
 def expected(config: RunConfig | None, pace: float | None = None) -> tuple[str, bool]:
-    """The estimate in words, and whether it is a warning; empty where nothing is known.
+    """How long a run will take, in words, and whether this is a warning; empty where it is not known.
 
-    The time is known for CPUs only, and the number of steps to the goal for presets only.
+    The time is known for CPUs only. The number of steps to the goal is known only for settings that equal a
+    preset with `reaches`, apart from seed, device and threads; for others, all planned steps count.
 
     Args:
         pace: in steps per second, which the owner may raise at any time; None: full pace.
@@ -50,14 +51,22 @@ def _same(config: RunConfig, preset: RunConfig) -> bool:
 
 
 def at_once(config: RunConfig | None) -> RunConfig | None:
-    """The configuration if its untrained model is small enough to be shown before Start; else None."""
+    """The configuration if its untrained model is small enough to be shown before Start; else None.
+
+    Raises:
+        InputError: as `resolved`.
+    """
     if config is None or parameter_count(resolved(config).model) > BUILT_AT_ONCE:
         return None
     return config
 
 
 def model_size(config: RunConfig) -> str:
-    """Describe the parameters, the memory, and the number of epochs over a finite training set."""
+    """Describe the parameters, the memory, and the number of epochs over a finite training set.
+
+    Raises:
+        InputError: as `resolved`.
+    """
     full = resolved(config)
     sentence = f"{parameter_count(full.model):,} parameters, about {_bytes(training_bytes(full))} to train"
     if at_once(config) is None:

@@ -35,17 +35,20 @@ SETTING_OF_WIDGET = {
 }
 """Maps the key of a widget, which also appears in links, to the setting that the widget sets."""
 
+_FILES = {"task": "pairs", "tokenizer": "tokenizer_file"}
+"""Setting beside which a missing file is reported to the setting that holds the file."""
+
 
 class Form:
     """Draws the widgets of settings, and holds their values and the place for a message about each of them.
 
-    A number box has no limits of its own: the configuration checks each value and states the limits in words.
+    Number boxes have no limits: the configuration checks the value, and the error states the limits.
     """
 
     def __init__(self, begun: dict[str, Any]) -> None:
         """
         Args:
-            begun: the initial values of the widgets, by key. Values that differ from them are in the link.
+            begun: the initial values of the widgets, by key. Streamlit puts values that differ into the link.
         """
         self._begun = begun
         self.values: dict[str, Any] = {}
@@ -60,6 +63,7 @@ class Form:
         Args:
             text: the help text, in which "{limits}" is replaced by what the configuration allows.
             at: the column in which the box is drawn.
+            more: further arguments of `st.number_input`.
         """
         if isinstance(step, int):
             _drop_infinite(key)
@@ -79,7 +83,7 @@ class Form:
         self._note(key, st.toggle(self._marked(key, label), value=self._begun[key], **_of(key, text)))
 
     def _marked(self, key: str, label: str) -> str:
-        """The label of a widget, marked where its value differs from the preset's."""
+        """The label of a widget, marked if its value differs from its initial one."""
         return f"**{label}** ●" if differs(key, self._begun[key]) else label
 
     def place(self) -> None:
@@ -92,15 +96,20 @@ class Form:
         self._placeless.append(SETTING_OF_WIDGET[key])
 
     def show_error(self, problem: InputError) -> None:
-        """Show why the settings cannot be used; a file that is not uploaded yet is not shown as an error."""
-        absent = any(self.values.get(name, "") is None for name in ("pairs", "tokenizer_file"))
+        """Show why the settings cannot be used; as information, not as an error, while a file is missing."""
+        absent = _FILES.get(problem.field or "")
         with self.places.get(problem.field or "", st.sidebar):
-            if not absent:
+            if absent is None or self.values.get(absent, "") is not None:
                 show_error(in_words(str(problem)))
             elif ownership.only_watches():
+                what, other = (
+                    ("learns its owner's own pairs, which are", "task")
+                    if absent == "pairs"
+                    else ("reads its owner's own tokenizer, which is", "kind of tokenizer")
+                )
                 st.info(
-                    "This run learns its owner's own pairs, which are not shared. Upload your own on the "
-                    "page Your data, or choose another task."
+                    f"This run {what} not shared. Upload your own on the page Your data, or choose another "
+                    f"{other}."
                 )
             else:
                 st.info(plain(str(problem)))
@@ -117,7 +126,7 @@ def _of(key: str, text: str) -> dict[str, Any]:
 
 
 def _drop_infinite(key: str) -> None:
-    """Drop an infinite whole number, such as 1e999, from the link: Streamlit itself fails on it."""
+    """Drop an infinite number, such as 1e999, from the link: Streamlit fails to make a whole number of it."""
     with suppress(ValueError):
         if math.isinf(float(st.query_params.get(key, ""))):
             del st.query_params[key]

@@ -1,4 +1,4 @@
-"""Presets: settings that work, each with a name and a sentence on what to look for."""
+"""Presets: sets of all settings, each with a name and a few sentences on what to look for."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Preset:
     shows: str
     """A few words on what the run shows."""
     look_for: str
-    """A sentence on what to look for, shown with the untrained model."""
+    """What to look for, in a few sentences, shown with the untrained model."""
     reaches: int | None = None
-    """The step at which the run usually meets its goal, by the benchmarks; None if unknown."""
+    """The step at which the run usually meets its goal, by `python -m benchmarks.tasks`; None: unknown."""
 
 
 def _of_task(name: str, config: RunConfig) -> Preset:
@@ -73,7 +73,7 @@ PRESETS = {
     },
 }
 SHORT = tuple(TASK_INFO[name].title for name in ("reverse", "en-it", "zh-en"))
-"""Presets that are shown without opening All settings."""
+"""Presets that are offered even while All settings is closed."""
 _TOPOLOGIES = {
     ENCODER_ONLY.recipe: "One stack reads the word and writes in its place. Its self-attention reads "
     "backwards, because each letter needs the letter on the opposite side.",
@@ -83,7 +83,7 @@ _TOPOLOGIES = {
 
 
 def look_for(config: RunConfig) -> str:
-    """A sentence on what to look for in a run of these settings, by the name of their preset."""
+    """What to look for in a run of these settings, by the name of their preset or recipe; may be empty."""
     if config.recipe in PRESETS:
         return PRESETS[config.recipe].look_for
     if config.published:

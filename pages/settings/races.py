@@ -1,4 +1,4 @@
-"""Prepared races: two runs that differ in one thing, and a sentence on what to look for."""
+"""Prepared races: two configurations, most of which differ in one setting, and what to look for."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from transformer.config.recipes import RECIPES
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedRace:
-    """Two configurations, and what they show; `benchmarks/races.py` measures whether it holds."""
+    """Two configurations, and what their race shows; `benchmarks/races.py` measures whether it holds."""
 
     look_for: str
     left: RunConfig
     right: RunConfig
     kind: str = "cross"
-    """The attention that is shown first."""
+    """The kind of attention that is shown first."""
     pinned: tuple[str, int] | None = None
     """The head that is shown first; by default the clearest of each run."""
     word: str = "playground"
     story: str | None = None
-    """The shipped story that explains it."""
+    """Name of the shipped story that explains what the race shows."""
 
 
 _REPEAT = PRESETS["Repeat what came before"].config.with_changes(goal=None)

@@ -32,7 +32,7 @@ def settings() -> RunConfig | None:
     """Draw the settings and read them.
 
     Returns:
-        The configuration, or None if a setting cannot be used; a message then says why.
+        The configuration, or None if a setting cannot be used; a message then says why. The session keeps it.
     """
     fill_defaults()
     form = Form(values_of(default_settings()))
@@ -78,7 +78,7 @@ def settings() -> RunConfig | None:
 
 
 def _all_settings() -> str:
-    """The title of the folded settings, with those that differ from the preset, or their number."""
+    """The title of the folded settings, with the changed ones, or from three on with their number."""
     begun = values_of(default_settings())
     names = [SETTING_NAMES[name] for key, name in SETTING_OF_WIDGET.items() if differs(key, begun[key])]
     if len(names) > 2:

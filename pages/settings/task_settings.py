@@ -13,7 +13,7 @@ from transformer.tasks import PATTERNS
 
 
 def task_choice(on_change: Callable[[], None]) -> str:
-    """Draw the choice of a task."""
+    """Draw the choice of a task; return the name of the chosen one."""
     titles = [(task.title, task.examples) for task in TASK_INFO.values()]
     task = st.selectbox(
         "Task",

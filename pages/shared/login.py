@@ -11,7 +11,8 @@ def login() -> None:
     """If the server requires a login, show only that until the visitor has logged in, then their name.
 
     An `[auth]` section of the secrets file asks for login by OpenID Connect; `server.trustedUserHeaders`
-    names headers in which a proxy passes on the visitor's name.
+    names headers in which a proxy passes on the visitor's name. If one of these is missing or empty, an error
+    is shown and nothing else.
     """
     is_logged_in = st.user.get("is_logged_in")  # None without [auth]
     headers = list((st.get_option("server.trustedUserHeaders") or {}).values())

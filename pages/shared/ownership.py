@@ -1,4 +1,4 @@
-"""Ownership of runs: what this visitor may do with a run."""
+"""Ownership of runs: whether this visitor may command a run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from transformer.runs.run import Run
 
 
 def owns(run: AnyRun) -> bool:
-    """Whether this visitor may command a run; never true of a run that is trained elsewhere or replayed."""
+    """Whether this visitor may command a run; False for a run that is only read from its file."""
     return isinstance(run, Run) and REGISTRY.owners.is_owner(run.id, keyring.token_of(run.id))
 
 
@@ -18,7 +18,7 @@ def command(run: AnyRun) -> Run:
     """Return the run as one that can be commanded.
 
     Raises:
-        InputError: the run is another visitor's, or trained elsewhere.
+        InputError: the run is another visitor's, is only read from its file, or is no longer here.
     """
     commanded = REGISTRY.control(run.id, keyring.token_of(run.id))
     commanded.visitor = commanded.visitor or session.visitor.name  # a run from disk counts for this visitor
@@ -26,11 +26,11 @@ def command(run: AnyRun) -> Run:
 
 
 def only_watches() -> bool:
-    """Whether this visitor can only watch the run on the screen."""
+    """Whether a run is chosen and this visitor lacks its token; False while only a draft is shown."""
     id_ = session.run
     return id_ is not None and not REGISTRY.owners.is_owner(id_, keyring.token_of(id_))
 
 
 def may_follow() -> bool:
-    """Whether the run on the screen has another owner to follow; a run of another process has no owner."""
+    """Whether the chosen run has another owner to follow; runs that are kept under a name have none."""
     return only_watches() and REGISTRY.owners.is_owned(session.run)

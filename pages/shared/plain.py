@@ -16,7 +16,7 @@ def plain(text: str) -> str:
 
 
 def show_error(message: object) -> None:
-    """Show an error message, which may quote what was typed."""
+    """Show an error message, escaped, because it may quote what was typed."""
     st.error(plain(str(message)), width="stretch")
 
 

@@ -1,4 +1,7 @@
-"""The selection of a visitor: run, step, word, kind and head; shared by all pages and kept in the link."""
+"""The selection of a visitor: run, step, word, kind and head, kept in the link.
+
+The pages share it, but Race and Masks have a kind and a head of their own, and Race also a word.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +20,16 @@ from transformer.runs.any_run import AnyRun
 from transformer.runs.registry import REGISTRY
 
 BESIDE, MOST_BESIDE = "with", 12
-"""Parameter of a link that shows earlier runs too, and how many of them are looked up."""
+"""Parameter of a link that shows earlier runs too, and the most of them that are looked up."""
 MOST_STEPS = 10**9
 """Upper bound of step numbers: a visitor can send any number."""
 
 
 def chosen_run() -> AnyRun | None:
-    """Return the run that the link or this session names, if it still exists, and put it into the link."""
+    """Return the run that the link or else this session names, and put it into the link; None if it is gone.
+
+    Also accepts the owner's token in the link. After Back or Forward, the selection is that of the link.
+    """
     asked = named_in_link("run") or session.run
     run = REGISTRY.get(asked)
     if token := st.query_params.get("owner"):  # keep it in session and browser, not in copied links
@@ -47,17 +53,17 @@ def chosen_run() -> AnyRun | None:
 
 
 def named_in_link(name: str) -> str | None:
-    """The id of the run that the link names.
+    """The value of a parameter of the link that names runs, "run" or "race"; None if there is none.
 
     A request that the browser sends before it has received the link of a newly chosen run still names the
-    previous run; that name counts only if Back or Forward led to it.
+    previous run or race; that value counts only if Back or Forward led to it.
     """
     named = st.query_params.get(name)
     return None if named in session.previous_runs and not came_back() else named
 
 
 def _note_beside() -> None:
-    """Note the earlier runs that the link names, too, by their unguessable ids."""
+    """Add the earlier runs that the link names, by their unguessable ids, to the known runs."""
     named = st.query_params.get(BESIDE)
     if named is None or named == session.beside:
         return
@@ -84,7 +90,7 @@ def choose(run: AnyRun) -> None:
 
 
 def follows() -> bool:
-    """Whether the screen shows the step of the run's owner; a link with a step shows that step instead."""
+    """Whether the screen shows the step of the run's owner; a link with a step opens at that step instead."""
     return ownership.may_follow() and session.follow
 
 
@@ -94,7 +100,7 @@ def step() -> int | None:
 
 
 def look_at(step: int | None) -> None:
-    """Show this step (REVIEW), or follow the run (LIVE) if None; the owner's followers see the same."""
+    """Show this step, or follow the run (LIVE) if None; followers of a run see what its owner shows."""
     if follows():
         session.follow = False
     _stand(step)
@@ -107,9 +113,10 @@ def _stand(step: int | None) -> None:
 
 
 def shown_frame(view: RunView) -> Frame | None:
-    """The frame that every panel shows: the nearest to the chosen step, or the newest.
+    """The frame that every panel shows: the nearest to the chosen step, or the newest; None if there is none.
 
-    Once chosen, the frame stays even if the run thins its past: a reviewed step never moves by itself.
+    Once found, the frame stays even if the run thins its past, so that a step on the screen does not move by
+    itself. For a step that the run has not reached, the nearest frame is looked up anew each time.
     """
     at = step()
     if at is None:
@@ -131,10 +138,10 @@ def shown_step(view: RunView) -> int | None:
 
 
 def kind(view: RunView, opens_on: str | None = None) -> str:
-    """The kind of attention that is shown: the one that was chosen, on any page or in the link.
+    """The kind of attention that is shown: the chosen one (on a page or in the link) if the model has it.
 
     Args:
-        opens_on: the kind that the page shows until one is chosen; by default the model's first kind.
+        opens_on: the kind that is shown otherwise, if the model has it; by default the model's first kind.
     """
     if session.kind is None and st.query_params.get("kind") in (*sum(KINDS_OF.values(), ()), *view.kinds):
         choose_kind(st.query_params["kind"])
@@ -147,19 +154,20 @@ def kind(view: RunView, opens_on: str | None = None) -> str:
 
 
 def choose_kind(name: str) -> None:
-    """Show this kind of attention on every page from now on."""
+    """Show this kind of attention from now on, on this page and on those that share its kind."""
     session.kind, session.kind_chosen = name, True
 
 
 def head(frame: Frame, sites: Sequence[str]) -> tuple[str, int]:
-    """(site, head) that is shown large: the pinned head, or the clearest one."""
+    """(site, head) that is shown large among these sites; see `Frame.large_head`."""
     return frame.large_head(sites, session.pinned)
 
 
 def on_screen() -> OnScreen:
-    """Update and return the one `OnScreen` of the session, which downloads keep and read when pressed."""
+    """Update and return the one `OnScreen` of the session; downloads keep it, and read it when pressed."""
     now = session.on_screen
     now.step, now.kind, now.pinned, now.word = step(), session.kind, session.pinned, session.word
+    now.clock = session.clock
     return now
 
 

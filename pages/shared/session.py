@@ -20,9 +20,9 @@ Value = TypeVar("Value")
 LINKED = ("run", "with", "race", "clock", "step", "word", "kind", "head", "box")
 """Link parameters that name the selection."""
 RACE, MASKS = "Race", "Masks"
-"""Pages with a kind and a head of their own: a race shows two models, and Masks what a mask blocks."""
+"""Pages with their own kind, head and box: a race shows several models, and Masks what a mask blocks."""
 CLOCKS = ("steps", "seconds", "moment")
-"""Axes on which runs are compared: steps, seconds of training, steps before and after the turn of each."""
+"""Axes on which runs are compared: steps, seconds of training, steps from the turn of the first head."""
 DRAFTS = ("draft", "left_draft", "right_draft")
 """Entries that hold the ids of drafts."""
 
@@ -64,7 +64,7 @@ class OfPage(Entry[Value]):
     def __init__(self, default: Value | Callable[[], Value] | None = None, *pages: str) -> None:
         """
         Args:
-            pages: titles of the pages with their own value.
+            pages: titles of the pages with their own value; by default Race and Masks.
         """
         super().__init__(default)
         self._pages = pages or (RACE, MASKS)
@@ -75,12 +75,13 @@ class OfPage(Entry[Value]):
 
 @dataclass
 class OnScreen:
-    """The selection of the session, for code outside of it: the files that a visitor downloads."""
+    """The selection of the session, for code outside of it, which makes the files that are downloaded."""
 
     word: str | None = None
     kind: str | None = None
     pinned: tuple[str, int] | None = None
     step: int | None = None
+    clock: str = CLOCKS[0]
 
 
 def _step_of_link() -> int | None:
@@ -111,7 +112,7 @@ class Place:
 
     @classmethod
     def of_link(cls) -> Place | None:
-        """The place that the link names; None if there is none."""
+        """The place that the link names; None if it names none, or an invalid one."""
         match re.fullmatch(
             r"([a-z_.\d]{1,40})~(\d{1,4})(?:~(\d{1,5})~(\d{1,5})~([a-z]{1,20}))?",
             st.query_params.get("box", ""),
@@ -124,7 +125,11 @@ class Place:
 
     @classmethod
     def sent(cls, sent: dict[str, Any]) -> Place:
-        """The place that the browser has sent, checked, because a visitor can send anything."""
+        """The place that the browser has sent; invalid numbers become 0, because a visitor can send anything.
+
+        Args:
+            sent: `box`, a string, and optionally head, table, row and column.
+        """
         table = sent.get("table")
         numbers = (sent.get(name) for name in ("head", "row", "column"))
         head, row, column = (n if type(n) is int and 0 <= n < 100_000 else 0 for n in numbers)
@@ -142,30 +147,30 @@ class Session:
     """Whether the widgets have been filled with the settings of the run that the link names, if any."""
 
     settings = Entry[RunConfig | None]()
-    """The settings as last drawn; None if they are invalid."""
+    """The settings as last drawn; None if they are invalid, or were not drawn yet."""
 
     # Runs
     run = Entry[str | None]()
-    """Id of the run on the screen."""
+    """Id of the chosen run; None while only a draft or a recording is shown."""
     previous_runs = Entry[tuple[str | None, ...]](())
     """Ids of the previous run and of the other runs of its race, as a link names them."""
     draft = Entry[str | None]()
-    """Id of the untrained model of the settings on the screen."""
+    """Id of the draft: the untrained model of the settings."""
     left_draft = Entry[str | None]()
     right_draft = Entry[str | None]()
-    """Ids of the untrained models of a prepared race."""
+    """Ids of the drafts of a prepared race."""
     race = Entry[tuple[str, ...]](())
-    """Ids of the other runs of the race; `run` is its first, or the left one."""
+    """Ids of the other runs of the race; its first run, on the left, is `run`."""
     prepared = Entry[str | None]()
     """Name of the prepared race that was chosen last."""
     clock = Entry(lambda: clock if (clock := st.query_params.get("clock")) in CLOCKS else CLOCKS[0])
     """The axis on which the runs of a race are compared: an entry of `CLOCKS`."""
     lost_run = Entry(False)
-    """Whether the run that the link names is gone."""
+    """Whether a run that the link or this session names is gone."""
     known_runs = Entry[list[str]](list)
-    """Ids of the runs that were opened and of their parents; the oldest first."""
+    """Ids of the runs that were shown, of their parents, and of those that a link named; the oldest first."""
     all_runs = Entry[str | None]()
-    """Title of the page on which the dialog of all runs is open."""
+    """Title of the page on which the dialog of all runs is open; None if it is closed."""
     removed = Entry[tuple[float, list[str]]]((0.0, []))
     """(when, ids) of the runs that were removed last, by `time.monotonic`."""
     beside = Entry[str | None]()
@@ -185,23 +190,23 @@ class Session:
     cast = Entry[dict[str, str]](dict)
     """The ids of the runs of the current story, by name."""
     own_story = Entry("")
-    """The file of the visitor's own story."""
+    """The text of the file of the visitor's own story; empty if there is none."""
 
     # Selection
     at_step = Entry[int | None](_step_of_link)
-    """The step on the screen; None where it follows the run."""
+    """The step that this visitor chose; None at LIVE. While the owner is followed, it is not shown."""
     follow = Entry(lambda: "step" not in st.query_params)
-    """Whether the step on the screen follows the run's owner, if that is another visitor."""
+    """Whether to show the step of the run's owner, if that is another visitor."""
     playing = Entry(False)
     """Whether the recording is playing, so that the step changes by itself."""
     reviewed = Entry[tuple[object, Frame | None]]((None, None))
-    """The run and step that were asked for, and the frame found for them."""
+    """((run, step), frame): the run and the step that were asked for, and the frame found for them."""
     word = OfPage[str | None](lambda: st.session_state.get("word"), RACE)
     """The word on the screen; a race begins with that of the other pages."""
     typed_word = Entry[tuple[str | None, str]]((None, ""))
-    """(run, word) of a typed word that the thread of the run has not yet added."""
+    """(run, word): a word that was typed, until the thread of the run has added it."""
     kind = OfPage[str | None]()
-    """Kind of attention."""
+    """Kind of attention; None until one is shown."""
     kind_chosen = OfPage(False)
     """Whether the visitor chose the kind; otherwise each page opens on its own default."""
     pinned = OfPage[tuple[str, int] | None](_head_of_link)
@@ -211,7 +216,7 @@ class Session:
     box = OfPage[Place | None](Place.of_link)
     """The open box of the picture of the model."""
     goes_to = Entry[str | None]()
-    """The page that the player asked for; it opens with the next run of the script."""
+    """The file of the page that the player asked for; the next run of the script opens it."""
     arranged = Entry[dict[str, str]](dict)
     """Settings of the model that were changed in its picture, by name: see `CHANGEABLE_SETTINGS`."""
     on_screen = Entry[OnScreen](OnScreen)
@@ -229,7 +234,7 @@ class Session:
     problem = Entry[str | None]()
     """Why the last command failed."""
     word_problem = Entry[tuple[str, str | None] | None]()
-    """Why the last word was refused, and a word that can be asked instead."""
+    """Why the last word was refused, and a word that can be asked instead, if there is one."""
     mask_problem = Entry[str | None]()
     open_problem = Entry[str | None]()
     remove_problem = Entry[str | None]()
@@ -266,7 +271,8 @@ def take_requests(*what: str) -> Iterator[tuple[str, Any]]:
 def rerun() -> NoReturn:
     """Run the whole page again, or the page whose link was followed meanwhile.
 
-    `st.rerun` replaces a request that waits, with its page. So first give way to it, as each element does.
+    `st.rerun` would replace a rerun that waits, and so the page that it is for. Drawing an element first lets
+    Streamlit begin the waiting rerun instead.
     """
     st.empty()
     st.rerun()
@@ -279,13 +285,13 @@ def came_back() -> bool:
 
 
 def read_link() -> None:
-    """Read all entries that the link sets at the start of a session: a click may remove its parameters."""
+    """Read all entries whose default comes from the link, before a click removes its parameters."""
     for name in ("clock", "at_step", "follow", "pinned", "box"):
         getattr(session, name)
 
 
 def show_linked_place() -> None:
-    """Replace the selection with that of the link."""
+    """Replace step, head, word, kind and box with those of the link."""
     session.at_step, session.pinned, session.playing = _step_of_link(), _head_of_link(), False
     session.follow = session.at_step is None
     session.word = st.query_params.get("word")

@@ -12,7 +12,7 @@ from transformer.runs.any_run import AnyRun
 MOST_CHANGED = 4
 """Most changed settings that are named; more would not fit in two lines."""
 MOST_NAMED = 4
-"""Most settings that distinguish runs in the list; more would not fit."""
+"""Most settings that are named to distinguish runs in a list; more would not fit."""
 SETTING_NAMES = {
     "n_encoder_layers": "encoder layers",
     "n_decoder_layers": "decoder layers",
@@ -42,12 +42,15 @@ SETTING_NAMES = {
         *("patterns", "adjectives", "pairs", "precision", "threads", "positions"),
     )
 }
-"""Maps each setting that users choose to the name on its widget."""
+"""Maps each setting that users choose to its name in sentences, which is close to the label of its widget."""
 _NAMED = re.compile(rf"\b({'|'.join(SETTING_NAMES)})=")
 
 
 def changed(run: AnyRun, config: RunConfig | None) -> dict[str, tuple[Any, Any]]:
-    """Settings of a configuration that differ from those of a run."""
+    """Settings of a configuration that differ from those of a run, by name: (the run's, the configuration's).
+
+    Empty without a configuration. A learning rate with which the run already trains does not count.
+    """
     if config is None:
         return {}
     changes = differing_settings(run.config, config)
@@ -57,16 +60,25 @@ def changed(run: AnyRun, config: RunConfig | None) -> dict[str, tuple[Any, Any]]
 
 
 def differing_settings(one: RunConfig, other: RunConfig) -> dict[str, tuple[Any, Any]]:
-    """Settings that differ, except the preset's name and settings that follow from another."""
+    """Settings that differ, by name: (one's, other's).
+
+    Left out are the recipe's name, whether it is as published, and settings that follow from another.
+    """
     changes = one.differences(other)
     follow = {"recipe", "published", "max_len", "src_vocab_size", "tgt_vocab_size"}
     if "d_model" in changes:
         follow.add("d_ff")
+    if "causal_mask" in changes:  # None is on or off by the topology
+        changes["causal_mask"] = here, there = one.model.masks["causal"], other.model.masks["causal"]
+        follow |= {"causal_mask"} if here == there else set()
     return {name: change for name, change in changes.items() if name not in follow}
 
 
 def distinguishing_labels(configs: Sequence[RunConfig]) -> list[str]:
-    """For each run, the settings that differ, or else its seed; the task is in the run's name already."""
+    """For each of one or more runs, up to `MOST_NAMED` settings in which any of them differs from the first.
+
+    If there are none, several runs are told apart by their seeds. The task is in a run's name already.
+    """
     changes = [differing_settings(configs[0], config) for config in configs]
     first = {name: before for change in changes for name, (before, _) in change.items()}
     named = [name for name in first if name in SETTING_NAMES and name not in ("task", "pairs")][:MOST_NAMED]
@@ -82,7 +94,12 @@ def distinguishing_labels(configs: Sequence[RunConfig]) -> list[str]:
 
 
 def differences(changes: dict[str, tuple[Any, Any]], most: int = MOST_CHANGED) -> str:
-    """Settings that differ, as "width 32 → 64, seed 0 → 3, 2 more"."""
+    """Settings that differ, as "width 32 → 64, seed 0 → 3, 2 more".
+
+    Args:
+        changes: by name, the values before and after.
+        most: number of settings that are named; those without a name in `SETTING_NAMES` are only counted.
+    """
     named = [
         f"{SETTING_NAMES[name]} {format_value(name, before)} → {format_value(name, after)}"
         for name, (before, after) in changes.items()
@@ -94,13 +111,11 @@ def differences(changes: dict[str, tuple[Any, Any]], most: int = MOST_CHANGED) -
 
 
 def format_value(name: str, value: Any) -> str:
-    """The value of a setting as its widget shows it."""
+    """The value of a setting in words."""
     if name == "pairs":
         return "none" if value is None else "your own"
     if name == "task":
         return TASK_INFO[value].title
-    if name == "causal_mask" and value is None:
-        return "on"  # None: on in a decoder; an encoder-only model has no later tokens to hide
     if name == "goal" and value is not None:
         return f"{100 * value:g}%"
     if name == "score_scale":
@@ -115,7 +130,7 @@ def format_value(name: str, value: Any) -> str:
 
 
 def in_words(problem: str) -> str:
-    """An error message with the widget's name of each setting: "Width: 7 cannot be split"."""
+    """An error message with the name of each setting in words: "d_model=7 ..." becomes "Width: 7 ..."."""
 
     def named(found: re.Match[str]) -> str:
         name = SETTING_NAMES[found[1]]

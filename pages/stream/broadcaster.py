@@ -1,4 +1,4 @@
-"""The data that the viewers of one run receive, made once and shared by all of them."""
+"""The data that the viewers of one run receive, shared by all viewers with the same hidden parts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from transformer.runs.demo import demo_run, opened
 from transformer.runs.registry import REGISTRY
 
 TICK, SLOWEST, EACH, EACH_RUN = 0.036, 0.16, 0.004, 0.012
-"""Seconds between two messages: the base, the most, and what each viewer and each further run add to it."""
+"""Seconds between two looks at a run: the base, the most, and what each viewer and each further run add."""
 MOST_PAUSE = 1.0
 """Most seconds over which steps that arrive together are spread out."""
 FOUND_SECONDS = 5.0
@@ -44,29 +44,32 @@ class Now(NamedTuple):
     at: int = -1
     """The step that is on the screens of viewers at LIVE; -1 before there is any."""
     said: bytes = b"{}"
-    """The line with state, speed and sentences, the same for all viewers."""
+    """A line of JSON with state, status and sentences, the same for all viewers."""
     counted: int = 0
     """How often the line has changed so far."""
     version: int = 0
     """Version of the index that the line describes."""
     news: bytes = b"null"
-    """What this version adds to the previous one."""
+    """What this version adds to the previous one, as JSON; null before there is any."""
     beat: object = None
-    """The current beat of a story; followers get it at once."""
+    """The story that is presented with the run, and its current beat; viewers get a change at once."""
 
 
 def tick(n_viewers: int, n_runs: int = 1) -> float:
-    """Seconds between two messages to a viewer: more viewers and runs, longer pauses, to spare the training.
+    """Seconds between two looks at a run: the more viewers and runs, the longer, to spare the training.
 
     Args:
         n_viewers: viewers of all runs.
-        n_runs: runs that have viewers.
+        n_runs: runs that have viewers; a run counts once for each choice of hidden parts.
     """
     return min(SLOWEST, TICK + EACH * n_viewers + EACH_RUN * (n_runs - 1))
 
 
 def find(run_id: str) -> AnyRun | None:
-    """A run, a draft, one that a story reserved, or a shipped recording; may read from disk."""
+    """A run, a draft, a run that a story reserved, or a recording of the server; None if there is none.
+
+    A reserved run is built if it does not exist. May read from disk.
+    """
     run = None
     with suppress(InputError):  # the page of the story shows the error
         run = REGISTRY.made(run_id)
@@ -83,7 +86,13 @@ def buttons_state(view: RunView) -> str:
 
 
 class RunBroadcaster:
-    """The state of one run, prepared for its viewers. Only one thread at a time may call `look`."""
+    """The state of one run, prepared for its viewers.
+
+    Its methods may be called from any thread, except `maps`, which only the event loop may call.
+
+    Args:
+        hides: the parts of the run that these viewers may not see.
+    """
 
     def __init__(self, run: AnyRun, hides: HiddenParts = ()) -> None:
         self.run, self.hides = run, hides
@@ -91,14 +100,14 @@ class RunBroadcaster:
         self.index = Index(run.config, "" if view.own else look_for(run.config))
         self._seen = view, visible(view, hides)  # the whole view, and the part that may be seen
         self.now = Now(self.view)
-        """The newest look; replaced as a whole, because different threads look and send."""
+        """The newest look. It is replaced as a whole, because one thread looks and another sends."""
         self._lock = threading.Lock()
         self._found_at = self._grew_at = time.monotonic()
         self._newest = -1
         self._pauses = WATCHED_SECONDS, WATCHED_SECONDS  # the last two between arrivals of steps
         self._whole: tuple[object, bytes] = ((), b"")
         self._chunks: dict[str, bytes] = {}  # by name, compressed
-        self._frames: dict[tuple[str, bool], tuple[object, bytes]] = {}  # of each word the newest
+        self._frames: dict[tuple[str, bool], tuple[object, bytes]] = {}  # by word and `whole`, the newest
 
     @property
     def view(self) -> RunView:
@@ -109,9 +118,10 @@ class RunBroadcaster:
         return self._seen[1]
 
     def look(self, n_viewers: int, seconds: float = TICK) -> None:
-        """Read the state of the run for all its viewers, and advance to the step that they see next.
+        """Read the state of the run for its viewers, and advance to the step that they see next.
 
         Args:
+            n_viewers: viewers of this broadcaster; with 0, the run does not count as viewed.
             seconds: time until the next look.
         """
         with self._lock:
@@ -190,16 +200,18 @@ class RunBroadcaster:
     # Messages
 
     def message(self, now: Now, version: int, maps: bytes = b"") -> bytes:
-        """Lines with the state and the news of the index, and the newest maps.
+        """A line with the state, a line with the news of the index, and maps.
 
         Args:
-            version: the version of the index that the viewer has.
+            version: the version of the index that the viewer has. The news is null unless this is the version
+                before that of `now`.
+            maps: as `maps` returns them.
         """
         news = now.news if version == now.version - 1 else b"null"
         return b"\n".join([now.said, news, maps])
 
     def maps(self, now: Now, word: str, whole: bool = False) -> bytes:
-        """The maps of a word at the step that is shown; empty if there are none.
+        """The maps of a word at the step of `now`, encoded; empty if there are none.
 
         Args:
             whole: whether to send all steps of the chunk that holds this step.
@@ -215,7 +227,7 @@ class RunBroadcaster:
         return made
 
     def whole(self) -> bytes:
-        """The index, compressed."""
+        """The index as JSON, compressed with gzip; only a version of 0 before anything is recorded."""
         with self._lock:
             view = self.view
             if not view.frames:
@@ -230,7 +242,7 @@ class RunBroadcaster:
         return made
 
     def chunk(self, name: str) -> bytes | None:
-        """The chunk of this name, compressed; None if there is none."""
+        """The chunk of this name, encoded and compressed with gzip; None if there is none."""
         if (made := self._chunks.get(name)) is None:
             frames = self.view.frames
             every = (chunk for word in frames.words for chunk in frames.chunks_of(word))
@@ -245,7 +257,7 @@ class RunBroadcaster:
 
 
 def _keep(cache: dict[K, V], key: K, value: V) -> None:
-    """Store a value in a cache of at most MOST_CHUNKS entries; drop the oldest."""
+    """Store a value in a cache of at most MOST_CHUNKS entries; drop the oldest entries."""
     cache.pop(key, None)
     while len(cache) >= MOST_CHUNKS:
         del cache[next(iter(cache))]

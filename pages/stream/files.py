@@ -34,18 +34,19 @@ _LOADER = Path(__file__).with_name("loader.js")
 _TITLE = b"<title>Streamlit</title>"
 _SCRIPT = b"<script>" + Path(__file__).with_name("connection.js").read_bytes() + b"</script>"
 _CHANGED = (b"content-encoding", b"content-length", b"etag", b"last-modified")
-"""Headers of the first page that do not hold with the script; a browser might keep the page without it."""
+"""Headers of the first page that are wrong once the script is added. With the last two, a browser might keep
+the page without the script."""
 _MOST = 20_000
-"""More bytes than the first page has, compressed."""
+"""Bytes; the compressed first page has fewer."""
 _FOR_GOOD = {"cache-control": "public, max-age=31536000, immutable", "vary": "accept-encoding"}
-"""Headers for caching without limit: a name holds a hash of the content or a version, so the content of a
-name never changes."""
+"""Headers for caching for a year: a name holds a hash of the content or a version, so the content of a name
+never changes."""
 
 
 @cache
 def files() -> dict[str, Path]:
-    """The files, by their names in the address; no others are served. The player's modules are in the same
-    folders there as on disk, so that they can import each other."""
+    """The path of each file, by its name in the address; no others are served. The player's modules are in
+    the same folders there as on disk, so that they can import each other."""
     content = hashlib.sha256(b"".join(path.read_bytes() for path in _SCRIPTS.values())).hexdigest()[:10]
     return {f"{content}/{name}": path for name, path in _SCRIPTS.items()} | {
         plotly(): _folder_of("plotly") / "package_data" / "plotly.min.js"
@@ -54,14 +55,14 @@ def files() -> dict[str, Path]:
 
 @cache
 def plotly() -> str:
-    """The name of the installed plotly package's plotly.js."""
+    """The name in the address of plotly.js, with the version of the installed plotly package."""
     return f"plotly-{version('plotly')}.min.js"
 
 
 def loading(script: str) -> str:
     """JavaScript that loads the script of a component from an address with a hash of all scripts."""
     address = next(name for name in files() if name.endswith(f"/{script}.js"))
-    # What a script imports is requested together with it, not after it.
+    # What a player imports is requested together with it, not after it.
     drawn = [] if script in ("keyring", "before") else files()
     early = [["preload" if name == plotly() else "modulepreload", name] for name in drawn if name != address]
     loader = _LOADER.read_text(encoding="utf-8")
@@ -73,14 +74,24 @@ def styles(*names: str) -> str:
     return "".join((PLAYER / f"{name}.css").read_text(encoding="utf-8") for name in names)
 
 
+_COMPRESSED: set[str] = set()
+"""Names of the files that `compressed` has cached."""
+
+
 @cache
 def compressed(name: str) -> bytes:
-    """A file compressed with gzip, as most browsers request it; compressed only once."""
-    return gzip.compress(files()[name].read_bytes(), 6)
+    """A file compressed with gzip, as most browsers request it; cached."""
+    content = gzip.compress(files()[name].read_bytes(), 6)
+    _COMPRESSED.add(name)
+    return content
 
 
 async def file(request: Request) -> Response:
-    """Handle a request for one of the files."""
+    """Handle a request for one of the files.
+
+    Raises:
+        HTTPException: with status 404, if there is no file of this name.
+    """
     name = request.path_params["name"]
     if name not in files():
         raise HTTPException(404)
@@ -95,10 +106,11 @@ def _plain(name: str) -> bytes:
 
 
 class FirstPage:
-    """Middleware that adds to the app's first page: browsers load the player's modules and plotly.js together
-    with it, and it explains itself where no WebSocket opens.
+    """Middleware that adds a script to the app's first page, and a header with links to every page of HTML.
 
-    The links are left out until plotly.js is compressed: otherwise a newly started server would answer later.
+    The script tells the visitor when no WebSocket opens. With the links, browsers load all files of `files`,
+    such as the player's modules and plotly.js, together with the page. The links are left out until a file is
+    compressed, usually plotly.js: otherwise a newly started server would answer later.
     """
 
     def __init__(self, app: ASGIApp, base: str = "") -> None:
@@ -128,7 +140,9 @@ class FirstPage:
             await self._app(scope, receive, with_additions if scope["type"] == "http" else send)
 
     def _completed(self, begun: Message, message: Message) -> Message:
-        """The beginning of a response of HTML. If the content is the app's first page, it gets the script."""
+        """The first message of a response of HTML, with links. If `message`, the content, is the app's first
+        page, the script is added to it.
+        """
         headers, body = list(begun["headers"]), message.get("body", b"")
         if (b"content-encoding", b"gzip") in headers and len(body) < _MOST and not message.get("more_body"):
             body = gzip.decompress(body)
@@ -136,6 +150,6 @@ class FirstPage:
             message["body"] = body = body.replace(_TITLE, _TITLE + _SCRIPT)
             headers = [(name, value) for name, value in headers if name not in _CHANGED]
             headers.append((b"content-length", str(len(body)).encode()))
-        if compressed.cache_info().currsize:
+        if plotly() in _COMPRESSED:
             headers.append((b"link", self._links))
         return {**begun, "headers": headers}

@@ -13,7 +13,8 @@ from transformer.recording.view import RunView
 from transformer.shared.attention_info import sites_of
 
 MAX_REMEMBERED = 1_000
-"""Most lists of hidden parts that a server remembers; a page whose list was dropped is drawn again."""
+"""Most lists of hidden parts that a server remembers. A player whose list was dropped asks its page for a new
+ticket."""
 
 
 class Hidden(NamedTuple):
@@ -32,7 +33,7 @@ _KNOWN: OrderedDict[str, HiddenParts] = OrderedDict()
 
 
 def name_of(hides: HiddenParts) -> str:
-    """The name of these hidden parts in a ticket; empty if nothing is hidden."""
+    """Remember these hidden parts; return their name in a ticket, empty if nothing is hidden."""
     if not hides:
         return ""
     name = hashlib.sha256(json.dumps(hides).encode()).hexdigest()[:16]
@@ -44,7 +45,7 @@ def name_of(hides: HiddenParts) -> str:
 
 
 def parts_of(name: str) -> HiddenParts | None:
-    """The parts that a ticket hides; None where they are not known any more."""
+    """The hidden parts of this name, none for an empty name; None if the server does not know the name."""
     return _KNOWN.get(name) if name else ()
 
 
@@ -60,11 +61,11 @@ def without_rows(chunk: Chunk, hides: HiddenParts) -> Chunk:
 
 
 def hides_word(hides: HiddenParts, word: str) -> bool:
-    """Whether a row of a word's maps is hidden; then no sentence describes these maps either."""
+    """Whether a row of a word's maps is hidden; then its forward passes are not sent either."""
     return any(hidden.word == word and hidden.row >= 0 for hidden in hides)
 
 
 def visible(view: RunView, hides: HiddenParts) -> RunView:
-    """A run up to the last step that is shown."""
+    """The view of a run up to the last step that is shown; the whole view if no step is hidden."""
     last = min((hidden.after for hidden in hides if hidden.after >= 0), default=None)
     return view if last is None else view.until(last)

@@ -1,4 +1,4 @@
-"""The handlers of the stream: an index and chunks over GET, news over one WebSocket per page."""
+"""The handlers of the stream: index, chunks and pictures over GET, news of each run over a WebSocket."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ from transformer.storage.tokens import SHAPE
 from transformer.tasks import task_of
 
 ON_THE_WAY = 2
-"""Most messages sent to a viewer that it has not yet drawn; a few more where their way is long."""
+"""Most messages on the way to a viewer, which it has not yet drawn; a few more over a slow connection."""
 AHEAD_MS, MOST_AHEAD = 150, 3
-"""Milliseconds of a message's way and back for each further one, and the most of these."""
+"""A viewer gets one further message for every AHEAD_MS milliseconds of a round trip, at most MOST_AHEAD."""
 KEPT_SECONDS = 60.0
 """Most seconds for which the broadcaster of a run is kept after its last viewer has left."""
 QUIET_SECONDS = 0.5
-"""Least seconds between two states sent to a page that does not follow the run."""
+"""Least seconds between two states sent to a page that does not follow the run, except for a new beat of a
+story."""
 LONGEST = 2_000
 """Most characters of one message from a player."""
 REFUSED, FULL, TOO_LONG, BROKEN = 1008, 1013, 1009, 1011
@@ -44,7 +45,7 @@ _sockets: set[WebSocket] = set()
 
 
 class Viewer:
-    """An open page: what its player has sent, and what was sent to it."""
+    """An open socket: what its player has sent, and what was sent to it."""
 
     def __init__(self, socket: WebSocket) -> None:
         self.socket = socket
@@ -53,19 +54,23 @@ class Viewer:
         self.version = -1
         self.on_the_way = 0
         self.state_sent = self.shown = -1
-        """The number of the state line and the step that it was last sent."""
+        """The number of the state line (`Now.counted`) and the step that were last sent; -1 before."""
         self.beat: object = None
-        """The beat of the story when the page was last sent something."""
+        """The story and its beat (`Now.beat`) when the last message was sent."""
         self.sent_at = 0.0
         self.sent = b""
-        """The maps that it was sent last."""
+        """The maps that were sent last."""
         self.ping: int | None = None
-        """What is sent back at once: so the page knows that it is connected, and how late news are."""
+        """A number to send back at once: the page learns that it is connected, and how late the news is."""
         self.ahead = 0
         self.wake = asyncio.Event()
 
     def hear(self, said: dict[str, Any]) -> None:
-        """Handle a message from the player. Raises ValueError, TypeError or KeyError."""
+        """Handle a message from the player.
+
+        Raises:
+            ValueError, TypeError, KeyError, OverflowError: the message is none of a player.
+        """
         if "drawn" in said:
             self.on_the_way = max(0, self.on_the_way - int(said["drawn"]))
         if "word" in said and said["word"] != self.word:
@@ -84,7 +89,7 @@ class Viewer:
 
     @property
     def listens(self) -> bool:
-        """Whether news may be sent now."""
+        """Whether a message with news may be sent now."""
         return not self.hidden and self.on_the_way < ON_THE_WAY + self.ahead
 
     def wants(self, now: Now, clock: float) -> bool:
@@ -95,7 +100,10 @@ class Viewer:
         return now.counted != self.state_sent and (self.live or late)
 
     def message(self, broadcaster: RunBroadcaster, clock: float) -> bytes:
-        """The next message: the newest state, and its maps unless they were sent already."""
+        """The next message, which counts as sent from now on.
+
+        It holds the newest state and, at LIVE, the maps of the viewer's word, unless they were sent last.
+        """
         now, maps = broadcaster.now, b""
         if self.live:
             self.shown = now.at
@@ -112,7 +120,8 @@ class Viewer:
 
 
 async def _broadcaster(run_id: str, hides: HiddenParts) -> tuple[RunBroadcaster, set[Viewer]] | None:
-    """The broadcaster of a run for all viewers with the same hidden parts, looked up in a worker thread."""
+    """The broadcaster of a run for all viewers with these hidden parts, and the viewers; None if there is no
+    run of this id. A new broadcaster finds the run and looks at it in worker threads."""
     key = run_id, hides
     if key not in _broadcasters:
         run = await asyncio.to_thread(find, run_id)
@@ -125,7 +134,7 @@ async def _broadcaster(run_id: str, hides: HiddenParts) -> tuple[RunBroadcaster,
 
 
 def _held(broadcaster: RunBroadcaster, viewers: set[Viewer]) -> tuple[RunBroadcaster, set[Viewer]]:
-    """The broadcaster under which a run is known: this one, unless another task has added one meanwhile."""
+    """The registered broadcaster of a run and its viewers; registers these if there are none."""
     key = broadcaster.run.id, broadcaster.hides
     if key not in _broadcasters:
         _broadcasters[key] = broadcaster, viewers
@@ -143,7 +152,7 @@ def _forget(key: tuple[str, HiddenParts]) -> None:
 
 
 async def _broadcast(broadcaster: RunBroadcaster, viewers: set[Viewer]) -> None:
-    """Look at a run as long as it has viewers, and wake the tasks that send what is new."""
+    """Look at a run as long as the broadcaster has viewers, and wake the tasks that send what is new."""
     clock = asyncio.get_running_loop().time
     logged = ""
     try:
@@ -163,7 +172,7 @@ async def _broadcast(broadcaster: RunBroadcaster, viewers: set[Viewer]) -> None:
 
 
 async def _serve(viewer: Viewer, broadcaster: RunBroadcaster) -> None:
-    """Send one viewer what is new; if a message fails, close the socket, so that the page reconnects."""
+    """Send one viewer what is new; if a message cannot be made, close the socket: the page reconnects."""
     clock = asyncio.get_running_loop().time
     while True:
         await viewer.wake.wait()
@@ -243,7 +252,11 @@ def _compressed(request: Request, content: bytes, caching: str) -> Response:
 
 
 async def _admitted(request: Request) -> RunBroadcaster:
-    """The broadcaster of the run that a request may read; any other request is refused."""
+    """The broadcaster of the run that a request may read.
+
+    Raises:
+        HTTPException: with status 403, if the ticket or the origin is not valid, or there is no such run.
+    """
     run_id = request.path_params["run"]
     hides = verify(request.headers.get(HEADER, ""), run_id) if SHAPE.fullmatch(run_id) else None
     broadcaster = (
@@ -261,7 +274,7 @@ async def index(request: Request) -> Response:
 
 
 async def chunk(request: Request) -> Response:
-    """The maps of a word over some steps; the content under a name never changes."""
+    """Handle a request for a chunk, the maps of a word over some steps; its content never changes."""
     broadcaster = await _admitted(request)
     content = await asyncio.to_thread(broadcaster.chunk, request.path_params["name"])
     if content is None:
@@ -271,7 +284,10 @@ async def chunk(request: Request) -> Response:
 
 
 async def picture(request: Request) -> Response:
-    """A forward pass, its parts of scores, or the changes of a step; an input error is sent as text."""
+    """Handle a request for a forward pass, the parts of its scores, or the changes of a step.
+
+    The text of an InputError is sent with status 422.
+    """
     broadcaster = await _admitted(request)
     from pages.stream.picture import change, forward_pass, parts  # they import torch
 

@@ -20,7 +20,8 @@ from transformer.runs.any_run import AnyRun
 
 
 def beside(run: AnyRun, word: str, asked: Mapping[str, str]) -> tuple[str, ...]:
-    """The other words in the batch of a word: all other tracked words if the request asks for them."""
+    """The other words in the batch of a word: all other tracked words, without mean maps, if the request has
+    `batch`; else none."""
     return others(run, word) if asked.get("batch") else ()
 
 
@@ -32,7 +33,8 @@ def forward_pass(run: AnyRun, view: RunView, step: int, asked: Mapping[str, str]
         asked: parameters of the request: word, and optionally batch and any of `CHANGEABLE_SETTINGS`.
 
     Raises:
-        InputError: the word cannot be asked, or there is no model yet.
+        InputError: the word cannot be asked, a setting has a value that is not allowed, no weights are kept,
+            or the weights do not fit the model or give numbers that are not finite.
     """
     word = asked.get("word", "")
     snapshot = _snapshot(view, step)
@@ -56,15 +58,15 @@ def forward_pass(run: AnyRun, view: RunView, step: int, asked: Mapping[str, str]
 
 
 def parts(_run: AnyRun, view: RunView, step: int, asked: Mapping[str, str]) -> bytes:
-    """The parts of all scores of one attention in a forward pass of a word alone.
+    """The parts of all scores of one attention in a forward pass of a word alone, packed for the browser.
 
     Args:
         view: the part of the run that may be shown.
         asked: parameters of the request: word, site, and optionally any of `CHANGEABLE_SETTINGS`.
 
     Raises:
-        InputError: the weights of `step` are not kept, the model has no such attention, or the word cannot be
-            asked.
+        InputError: the weights of `step` are not kept, the model has no such attention, or as in
+            `forward_pass`.
     """
     snapshot, site = _snapshot(view, step), asked.get("site", "")
     if snapshot.step != step:
@@ -76,12 +78,16 @@ def parts(_run: AnyRun, view: RunView, step: int, asked: Mapping[str, str]) -> b
 
 
 def change(run: AnyRun, view: RunView, step: int, asked: Mapping[str, str]) -> bytes:
-    """The changes that the training step after `step` made: a line of JSON, followed by all attention
-    weights and probabilities after that step.
+    """The changes that the training step after `step` made: a line of JSON, followed by all attention weights
+    and probabilities of a word after that step, as float32.
+
+    Args:
+        view: the part of the run that may be shown.
+        asked: parameters of the request: word, and optionally batch.
 
     Raises:
-        InputError: there is no model yet, the weights of `step` or of the next step are not kept, the numbers
-            are not finite, or the word cannot be asked.
+        InputError: the weights of `step` or of the next step are not kept, they do not fit the model or give
+            numbers that are not finite, or the word cannot be asked.
     """
     word = asked.get("word", "")
     before, after = _snapshot(view, step), _snapshot(view, step + 1)
@@ -98,6 +104,8 @@ def change(run: AnyRun, view: RunView, step: int, asked: Mapping[str, str]) -> b
 
 def _snapshot(view: RunView, step: int) -> Snapshot:
     snapshot = view.snapshot_at(step)
+    if snapshot is None and view.frames:
+        raise InputError("No weights of this run are kept, so there is nothing to look into.")
     if snapshot is None:
         raise InputError("There is nothing to look into yet: the untrained model is being built.")
     return snapshot

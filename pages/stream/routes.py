@@ -1,4 +1,4 @@
-"""The server's routes other than its pages: files, and the stream of recordings."""
+"""The server's routes other than its pages: redirects, files, the stream of recordings. Its start and end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SHUTDOWN_SECONDS = 1
 
 
 _MOVED = {"explore": "ask", "anatomy": "inside"}
-"""Pages whose name in the address has changed: old links lead to the new one."""
+"""Maps the former name of a page in the address to its present name: old links lead to the page."""
 
 
 async def _moved(request: Request) -> RedirectResponse:
@@ -36,7 +36,8 @@ async def _moved(request: Request) -> RedirectResponse:
 
 
 def _late(name: str) -> Callable[[Any], Awaitable[Any]]:
-    """A handler in `news`, imported at the first request: runs need the limits that a secrets file sets."""
+    """A handler of `news`, which is imported at the first request: the import creates the registry, and a
+    secrets file, which Streamlit reads later, may set its limits."""
 
     async def handle(asking: Any) -> Any:
         from pages.stream import news
@@ -53,7 +54,7 @@ def _base() -> str:
 
 
 def routes() -> list[BaseRoute]:
-    """All routes, under the server's base path, which Streamlit adds only to its own routes."""
+    """These routes, under the server's base path, which Streamlit adds only to its own routes."""
     base = _base()
     run = base + "/stream/{run}"
     return [
@@ -73,7 +74,10 @@ def middleware() -> list[Middleware]:
 
 @asynccontextmanager
 async def lifespan(app: object) -> AsyncIterator[None]:
-    """Compress plotly.js before a page needs it; at shutdown, halt all runs after their current step."""
+    """Set up the process, and start to compress plotly.js, so that it is ready for the first page.
+
+    At shutdown, halt all runs after their current step.
+    """
     _hurry_at_the_end()
     _share_heaps()
     squeezing = asyncio.create_task(asyncio.to_thread(compressed, plotly()))
@@ -86,7 +90,7 @@ async def lifespan(app: object) -> AsyncIterator[None]:
 def _share_heaps() -> None:
     """Let the threads share a few heaps, if the C library can.
 
-    The GNU C library makes up to eight per processor, and what is free in one is of no use to the others.
+    The GNU C library makes up to eight per processor, and threads cannot use what is free in another heap.
     """
     with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, N_HEAPS)
@@ -95,8 +99,8 @@ def _share_heaps() -> None:
 def _hurry_at_the_end() -> None:
     """Limit how long a server that is shut down waits for its connections.
 
-    By default, Uvicorn waits forever for a frozen browser, and no run can end meanwhile. Streamlit has no
-    setting for this limit; the server is found as the handler of SIGTERM.
+    By default, Uvicorn waits forever for a frozen browser, and halts the runs only after that. Streamlit has
+    no setting for this limit; the server is found as the handler of SIGTERM.
     """
     server = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
     if isinstance(server, uvicorn.Server):

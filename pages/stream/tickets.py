@@ -32,7 +32,7 @@ def ticket(run_id: str, hides: HiddenParts = ()) -> str:
 
 
 def verify(ticket: str, run_id: str) -> HiddenParts | None:
-    """The parts that a ticket for this run hides; None if it is invalid, expired or of forgotten parts."""
+    """The parts that a ticket for this run hides; None if it is invalid or expired, or they are forgotten."""
     says, _, signature = ticket[:MAX_LENGTH].partition(".")
     expiry, _, hidden = says.partition("-")
     good = expiry.isascii() and expiry.isdecimal() and int(expiry) > time.time()
@@ -47,7 +47,7 @@ def _signature(run_id: str, says: str) -> str:
 
 
 def is_allowed_origin(asking: HTTPConnection) -> bool:
-    """Whether a request comes from this server's page, from an origin that CORS allows, or from no page."""
+    """Whether a request names no origin, this server's own, or one that CORS allows."""
     origin = asking.headers.get("origin")
     if origin is None:
         return True

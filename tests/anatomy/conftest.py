@@ -23,6 +23,7 @@ BASES = {
     "bloem": RECIPES["bloem"].small,
     "sengupta": RECIPES["sengupta"].small,
     "decoder alone": with_topology(RECIPES["default"].small, "decoder-only"),
+    "etienne, decoder alone": with_topology(RECIPES["etienne"].small, "decoder-only"),
     "no positions": RECIPES["default"].small.with_changes(
         positions="none", activation="gelu", embedding_scale="encoder", embedding_tables="one"
     ),
@@ -81,7 +82,7 @@ class ReferencePass:
         if self.model.topology == "encoder-only":
             last = memory
         else:
-            scaled = self.model.embedding_scale == "both"
+            scaled = self.model.embedding_scale in (("both",) if memory is not None else ("encoder", "both"))
             last = self.run("decoder", "tgt_embedding", scaled, tgt, src, memory, True)
         self.logits = self.linear("to_logits", last)
         self.probabilities = softmax(self.logits)

@@ -275,6 +275,9 @@ def test_several_seeds_give_the_runs_of_each_seed_and_a_line_on_all(train):
     [
         (("--seeds", "1"), "--seeds 1 is outside 2 to 12"),
         (("--seeds", "13"), "--seeds 13 is outside 2 to 12"),
+        (("--seeds", "2", "--seed", str(2**32 - 1)), "seed=4,294,967,296 is outside"),
+        (("--most", "0"), "--swap, --longest, --least and --most are about pairs"),
+        (("--set", f"dropout={'[' * 10**5}"), "dropout="),
         (("--seeds", "2", "--out", "mine"), "leave out --out"),
     ],
 )

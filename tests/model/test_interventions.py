@@ -7,6 +7,7 @@ import copy
 import pytest
 import torch
 
+from tests.model.ids import id_of
 from transformer.model.stack_layers import LayerKVCache
 from transformer.recording.activations import record
 from transformer.shared.interventions import NO_INTERVENTIONS, Block, Interventions
@@ -70,7 +71,7 @@ def test_a_switched_off_head_acts_as_if_its_columns_of_the_output_projection_wer
     whole = model(*ids)
     expected = with_zeroed_columns(model, heads)(*ids)
     weights = copy.deepcopy(model.state_dict())
-    model.intervene(Interventions(ablated=tuple(heads)), int)
+    model.intervene(Interventions(ablated=tuple(heads)), id_of)
     torch.testing.assert_close(model(*ids), expected, atol=1e-5, rtol=0)
     assert (model(*ids) - whole)[real_rows(TGT_LENGTHS)].abs().max() > 1e-3
     for name, weight in model.state_dict().items():
@@ -81,7 +82,7 @@ def test_a_switched_off_head_acts_as_if_its_columns_of_the_output_projection_wer
 def test_a_switched_off_head_still_records_its_weights(model, ids):
     with record(model) as whole:
         model(*ids)
-    model.intervene(Interventions(ablated=(("encoder.0", 1),)), int)
+    model.intervene(Interventions(ablated=(("encoder.0", 1),)), id_of)
     with record(model) as cache:
         model(*ids)
     assert (cache.weights["encoder.0"] == whole.weights["encoder.0"]).all()
@@ -96,7 +97,7 @@ def test_a_blocked_cell_is_exactly_0_its_row_is_renormalised_and_other_rows_stay
     with record(model) as whole:
         model(*ids)
     row, column = 3, 2
-    model.intervene(Interventions(blocked=(Block(site=name, head=head, row=row, column=column),)), int)
+    model.intervene(Interventions(blocked=(Block(site=name, head=head, row=row, column=column),)), id_of)
     with record(model) as cache:
         model(*ids)
     before, after = (torch.from_numpy(t.weights[name]) for t in (whole, cache))
@@ -116,21 +117,21 @@ def test_a_blocked_cell_is_exactly_0_its_row_is_renormalised_and_other_rows_stay
 
 @torch.no_grad()
 def test_a_cell_is_blocked_at_its_place_and_a_token_wherever_it_occurs_and_nothing_else(model, ids):
-    """Token 7 is at different places in the sources, token 9 in the targets; some sequences have neither."""
+    """The token is 7 in the sources and 9 in the targets, at different places; some sequences lack it."""
     src, tgt = ids
     src[0, 1], src[0, 4], src[2, 3], tgt[1, 1], tgt[2, 4] = 7, 7, 7, 9, 9
     src[1, :3], src[3, :6] = torch.tensor([3, 4, 5]), torch.tensor([3, 4, 5, 6, 8, 3])
     model.intervene(
         Interventions(
             blocked=(
-                Block(site="decoder.0.cross", head=2, token="7"),
-                Block(site="decoder.0.self", token="9"),
-                Block(site="encoder.0", head=0, token="7"),
+                Block(site="decoder.0.cross", head=2, token="x"),
+                Block(site="decoder.0.self", token="x"),
+                Block(site="encoder.0", head=0, token="x"),
                 Block(site="decoder.1.self", head=1, column=0, row=4),
                 Block(site="decoder.1.cross", head=2, row=1),
             )
         ),
-        int,
+        lambda token, side: {"src": 7, "tgt": 9}[side],
     )
     with record(model) as cache:
         model(src, tgt)
@@ -158,7 +159,7 @@ def _mask(queries, keys, blocked, heads):
 
 @torch.no_grad()
 def test_the_fused_and_the_recorded_path_give_the_same_numbers(model, ids):
-    model.intervene(SEVERAL, int)
+    model.intervene(SEVERAL, id_of)
     fused = model(*ids)
     with record(model):
         explicit = model(*ids)
@@ -170,7 +171,7 @@ def test_decoding_token_by_token_equals_a_pass_over_the_whole_target(model, ids)
     src, tgt = ids
     tgt = torch.where(tgt == 0, 9, tgt)  # no padding
     tgt[:, 2] = torch.tensor([9, 4, 9, 5])
-    model.intervene(SEVERAL, int)
+    model.intervene(SEVERAL, id_of)
     whole = model(src, tgt)
     memory, kept = model.encode(src), [LayerKVCache() for _ in model.decoder]
     for t in range(tgt.size(1)):
@@ -181,26 +182,26 @@ def test_decoding_token_by_token_equals_a_pass_over_the_whole_target(model, ids)
 @torch.no_grad()
 def test_removing_all_interventions_restores_the_same_numbers(model, ids):
     before = model(*ids)
-    model.intervene(SEVERAL, int)
+    model.intervene(SEVERAL, id_of)
     assert not torch.equal(model(*ids), before)
     assert model.interventions == SEVERAL
-    model.intervene(NO_INTERVENTIONS, int)
+    model.intervene(NO_INTERVENTIONS, id_of)
     assert torch.equal(model(*ids), before)
     assert model.interventions == NO_INTERVENTIONS
 
 
 @torch.no_grad()
 def test_a_new_intervention_replaces_the_old_one(model, ids):
-    model.intervene(SEVERAL, int)
+    model.intervene(SEVERAL, id_of)
     only = Interventions(ablated=(("decoder.1.cross", 0),))
-    model.intervene(only, int)
+    model.intervene(only, id_of)
     expected = with_zeroed_columns(model, [("decoder.1.cross", 0)])
-    expected.intervene(NO_INTERVENTIONS, int)
+    expected.intervene(NO_INTERVENTIONS, id_of)
     torch.testing.assert_close(model(*ids), expected(*ids), atol=1e-5, rtol=0)
 
 
 def test_a_switched_off_head_gets_no_gradient_and_the_other_heads_do(model, ids):
-    model.intervene(Interventions(ablated=(("decoder.0.cross", 1),)), int)
+    model.intervene(Interventions(ablated=(("decoder.0.cross", 1),)), id_of)
     model(*ids).square().sum().backward()
     attention = site(model, "decoder.0.cross")
     for name, rows in (("to_query", 0), ("to_key", 0), ("to_value", 0), ("to_output", 1)):
@@ -212,7 +213,7 @@ def test_a_switched_off_head_gets_no_gradient_and_the_other_heads_do(model, ids)
 
 def test_a_fully_blocked_row_leaves_logits_and_gradients_finite(model, ids):
     """The pages refuse this block for the word on the screen, but a batch may contain other words."""
-    model.intervene(Interventions(blocked=(Block(site="decoder.0.self", row=0, column=0),)), int)
+    model.intervene(Interventions(blocked=(Block(site="decoder.0.self", row=0, column=0),)), id_of)
     logits = model(*ids)
     logits.sum().backward()
     assert logits.isfinite().all()

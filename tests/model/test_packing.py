@@ -4,6 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from tests.model.ids import id_of
 from transformer.config import KINDS_OF, ModelConfig
 from transformer.model.packing import Packing
 from transformer.model.transformer import Transformer
@@ -70,7 +71,7 @@ def test_training_without_padding_learns_the_same_as_with_it(topology, changes, 
 def test_training_without_padding_learns_the_same_under_interventions(tokens):
     model = made("encoder-decoder")
     look = Block(site="decoder.1.self", column=0, row=2)
-    model.intervene(Interventions(ablated=(("encoder.0", 1),), blocked=(look,)), int)
+    model.intervene(Interventions(ablated=(("encoder.0", 1),), blocked=(look,)), id_of)
     same_is_learned(model, tokens)
 
 

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from tests.model.articles import D, H, encoder_layers, future_mask, layer_norm, part, to_logits, waves
+from tests.model.ids import id_of
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.transformer import Transformer
 from transformer.recording.activations import record
@@ -139,13 +140,13 @@ def test_a_switched_mask_gives_the_numbers_of_a_model_built_with_it(build, ids, 
     default = topology != "encoder-only" or mask == "padding"
     before = model(ids, ids)
     axes = model.axes()
-    model.intervene(Interventions(masks=((mask, not default),)), int)
+    model.intervene(Interventions(masks=((mask, not default),)), id_of)
     other = build(topology, **{f"{mask}_mask": not default})
     assert torch.equal(model(ids, ids), other(ids, ids))
     assert not torch.allclose(model(ids, ids), before, atol=1e-3)
     assert model.axes() == other.axes()
     assert model.masked(mask) == (not default)
-    model.intervene(NO_INTERVENTIONS, int)
+    model.intervene(NO_INTERVENTIONS, id_of)
     assert torch.equal(model(ids, ids), before)
     assert model.axes() == axes
 
@@ -188,7 +189,7 @@ def test_only_an_encoder_decoder_with_a_causal_mask_supports_a_kv_cache(build):
     assert build("encoder-decoder", padding_mask=False).supports_kv_cache
     assert not build("encoder-decoder", causal_mask=False).supports_kv_cache
     switched = build("encoder-decoder")
-    switched.intervene(Interventions(masks=(("causal", False),)), int)
+    switched.intervene(Interventions(masks=(("causal", False),)), id_of)
     assert not switched.supports_kv_cache
     assert not build("encoder-only").supports_kv_cache
     assert not build("decoder-only").supports_kv_cache

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from pages.controls.beside import data_of, differs_in, names_of
@@ -11,6 +13,7 @@ from tests.pages.conftest import LONG
 from transformer.config import RunConfig
 from transformer.config.recipes import RECIPES
 from transformer.runs.registry import REGISTRY
+from transformer.stories.files import read_story
 from transformer.tasks import resolved, task_of
 
 DEFAULT = RECIPES["default"].small
@@ -144,6 +147,32 @@ def test_the_chosen_clock_decides_which_run_is_behind_and_is_in_the_link(visit):
     assert visitor.at.query_params["clock"] in ("seconds", ["seconds"])
     visitor.choose(clock="nonsense")
     assert left.thread.by_seconds
+    visitor.press("run_stop")
+
+
+def test_the_page_that_is_downloaded_has_the_clock_on_the_screen(visit, offered, monkeypatch):
+    monkeypatch.setattr(
+        "transformer.exports.page.race_page", lambda views, race, first: (race["clock"], first)
+    )
+    visitor = visit(LONG).press("race_start")
+    visitor.wait_until(lambda: all(run.view.frame for run in racers(visitor)))
+    visitor.look().choose(clock="seconds", kind="decoder")
+    with ThreadPoolExecutor(1) as another_thread:  # as in Streamlit
+        clock, first = another_thread.submit(offered["export_race"]["data"]).result()
+    assert (clock, first["kind"], set(first)) == ("seconds", "decoder", {"word", "kind", "pinned", "step"})
+    visitor.press("run_stop")
+
+
+def test_a_slide_of_a_race_is_added_by_steps_alone(visit):
+    visitor = visit(LONG).press("race_start")
+    visitor.wait_until(lambda: all(run.view.frame for run in racers(visitor)))
+    visitor.look().choose(clock="seconds")
+    visitor.go_to_step(0).press("add_beat")
+    assert "compares runs by steps; choose “steps” beside the step" in visitor.at.toast[-1].value
+    assert "own_story" not in visitor.at.session_state
+    visitor.choose(clock="steps")
+    visitor.go_to_step(0).press("add_beat")
+    assert read_story(visitor.at.session_state["own_story"]).beats[0].step == "0"
     visitor.press("run_stop")
 
 

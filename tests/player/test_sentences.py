@@ -101,6 +101,7 @@ def test_the_status_of_a_waiting_run_shows_its_place_in_line(view):
         (100, "2 min"),
         (5300, "89 min"),
         (9000, "2.5 h"),
+        (9001, "2.6 h"),
     ],
 )
 def test_a_duration_has_the_unit_that_fits_it(seconds, said):
@@ -120,7 +121,7 @@ def test_the_headline_names_the_clearest_head_its_score_and_the_step_at_which_it
         f"<b>{link(1, 'Cross-attention layer 2, head 2')} reads the word backwards:</b> 83% of its attention "
         "is on the letter to write next."
     )
-    first = "It has done so since step 120."
+    first = "It first did so at step 120."
     assert headline(turned, frame, "") == f"{said} {first}"
     stopped = replace(turned, state="stopped", reason="Stopped & more.")
     assert headline(stopped, frame, "").endswith(f"{first} Stopped &amp; more.")

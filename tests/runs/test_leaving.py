@@ -13,7 +13,7 @@ import pytest
 
 from tests.runs.conftest import unseen_for
 from transformer.errors import InputError
-from transformer.runs import file_run
+from transformer.runs import any_run, file_run
 from transformer.runs.file_run import FileRun
 from transformer.runs.owners import Visitor
 from transformer.runs.run import Run
@@ -199,6 +199,24 @@ def test_a_run_whose_process_was_killed_can_be_changed_here(server, tiny, until,
     step = run.view.step
     run.advance(2).result(20)
     until(lambda: run.view.step == step + 2)
+
+
+def test_a_run_that_could_not_be_opened_for_lack_of_memory_is_opened_later(
+    server, run_of, tiny, until, monkeypatch
+):
+    registry, token = server(library=True), new_token()
+    run = run_of(registry, 3, token)
+    unseen_for(run, 60)
+    ask_for_something(registry, tiny)
+    until(lambda: registry.listed() == [])
+
+    def refuse(*_, **__):
+        raise InputError("too little memory")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(any_run, "Run", refuse)
+        assert registry.get(run.id) is None
+    assert isinstance(registry.get(run.id), Run)
 
 
 def test_a_run_in_a_named_file_stays_read_only_and_is_not_claimed(server, tiny, make_run, until, tmp_path):

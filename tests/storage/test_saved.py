@@ -51,6 +51,12 @@ def test_a_run_whose_process_ended_is_paused_at_its_saved_step(saved, state):
     assert found.view.reason == "Its process ended; the last saved step is 8."
 
 
+def test_a_run_that_was_paused_is_not_said_to_have_lost_its_process(saved):
+    _, path = saved
+    with_facts(path, state="paused", reason="")
+    assert (read_run(path).view.state, read_run(path).view.reason) == ("paused", "")
+
+
 def test_a_training_of_another_step_cannot_go_on_unless_the_run_has_failed(saved):
     _, path = saved
     change(path, "UPDATE training SET step = 7")

@@ -9,6 +9,7 @@ from datetime import date, datetime, timedelta
 import numpy as np
 import pytest
 
+from transformer.config import TASK_INFO
 from transformer.errors import InputError
 from transformer.tasks.dates import FIRST, FORMS, LAST, Dates, is_held_out
 
@@ -78,6 +79,11 @@ def test_combinations_of_day_and_month_are_held_out_and_all_their_parts_are_trai
     assert {d.month for d in days} == set(range(1, 13))
     assert {d.year for d in days} == set(range(1950, 2050))
     assert {pair.pattern for pair in pairs} == set(WRITTEN)
+
+
+def test_the_day_that_the_description_names_is_held_out():
+    day, month = re.search(r"such as (\d+) (\w+),", TASK_INFO["dates"].held_out).groups()
+    assert is_held_out(datetime.strptime(f"{day} {month} 2021", "%d %B %Y").date())
 
 
 def test_about_a_tenth_of_the_days_of_the_year_is_held_out_in_every_year():

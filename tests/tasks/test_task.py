@@ -259,3 +259,12 @@ def test_batches_of_every_task_fit_the_positions_of_its_model(name):
 def test_the_pairs_task_without_pairs_is_refused():
     with pytest.raises(InputError, match="no pairs yet"):
         task_of(RunConfig().with_changes(task="pairs"))
+
+
+def test_a_token_has_the_id_of_the_vocabulary_of_its_side():
+    task = task_of(RunConfig().with_changes(task="en-fr"))
+    assert task.tgt_tokenizer.tokens([task.token_id("le", "tgt")]) == ("le",)
+    assert task.src_tokenizer.tokens([task.token_id("the", "src")]) == ("the",)
+    assert task.token_id("le", "src") == task.src_tokenizer.unk_id
+    alone = task_of(RunConfig().with_changes(task="en-fr", topology="decoder-only"))
+    assert alone.src_tokenizer.tokens([alone.token_id("the", "seq")]) == ("the",)

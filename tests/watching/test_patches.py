@@ -91,6 +91,10 @@ def test_grey_pictures_have_three_equal_colours_and_large_ones_are_made_smaller(
     assert (found.array()[:, 80:] == 255).all()
 
 
+def test_a_picture_of_one_value_outside_of_0_to_1_is_black():
+    assert (Patches(torch.full((8, 8), 2.0), (2, 2)).picture.array() == 0).all()
+
+
 @pytest.mark.parametrize(
     ("image", "grid", "said"),
     [

@@ -37,16 +37,16 @@ class Table:
     values: Array
     """(rows, columns), or (H, rows, columns)."""
     rows: str
-    """What the rows are: a side (src, tgt or seq), "key" for the keys of an attention, or ""."""
+    """What the rows are: a side (src, tgt or seq), or "key" for tokens of `Box.key_side`."""
     columns: str
-    """What the columns are: as for `rows`, or "feature", "input feature", "head feature", "value feature",
-    "joined feature", "hidden" or "token"."""
+    """What the columns are: "key" as for `rows`, "feature", "input feature", "head feature", "value feature",
+    "joined feature", "hidden" or "token"; empty for the ids of tokens."""
     role: str = "plain"
     """query, key, value, weights, probabilities, scores, mask (codes), ids or plain."""
     made_of: tuple[str, ...] = ()
     """Keys of the tables of the same box from which it is computed."""
     codes: Array | None = None
-    """(H, rows, columns), why each cell is blocked; None for tables to which no mask applies."""
+    """(H, rows, columns), the codes of `mask_codes`; None for tables to which no mask applies."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -59,13 +59,13 @@ class Box:
     """embedding, attention, feed_forward or output."""
     title: str
     sentence: str
-    """What it does, in one sentence."""
+    """What it does, in one or two sentences."""
     side: str
-    """The tokens of its rows: src, tgt or seq."""
+    """The side that its stack reads: src, tgt or seq."""
     key_side: str = ""
-    """The tokens of its keys, in an attention or an embedding; empty in other boxes."""
+    """The side of its keys, in an attention or an embedding; empty in other boxes."""
     off: tuple[int, ...] = ()
-    """Heads that are switched off."""
+    """Heads that are switched off, counted from 0."""
     tables: tuple[Table, ...]
 
     @property
@@ -75,7 +75,14 @@ class Box:
 
 
 def arranged(config: RunConfig, asked: Mapping[str, str]) -> RunConfig:
-    """The configuration of a run with a visitor's changes to `CHANGEABLE_SETTINGS`. Raises InputError."""
+    """The configuration of a run with a visitor's changes to `CHANGEABLE_SETTINGS`.
+
+    Args:
+        asked: new values by name of the setting; other names are ignored.
+
+    Raises:
+        InputError: a value is none of those in `CHANGEABLE_SETTINGS`.
+    """
     changes = {name: asked[name] for name in CHANGEABLE_SETTINGS if name in asked}
     for name, value in changes.items():
         if value not in CHANGEABLE_SETTINGS[name]:
@@ -84,7 +91,8 @@ def arranged(config: RunConfig, asked: Mapping[str, str]) -> RunConfig:
 
 
 def mask_codes(trace: ForwardTrace, site: str) -> Array:
-    """(H, Q, S) int, why each cell is blocked: `BY_HAND` if neither mask blocks it."""
+    """(H, Q, S) int, why each cell is blocked: `BY_HAND` where only an intervention blocks it, `OPEN` where
+    nothing does."""
     axes, open_to = trace.axes[site], trace.attentions[site].mask
     rows, columns = np.indices(open_to.shape[1:])
     padding = (np.array(trace.tokens(axes.key)) == PAD) & axes.padding
@@ -113,7 +121,7 @@ def boxes(trace: ForwardTrace) -> tuple[Box, ...]:
 
 
 def scaled_embedding(trace: ForwardTrace, stack: StackPass) -> Array:
-    """(Q, D), token vectors of one stack, scaled if the stack scales them."""
+    """(Q, D), the token vectors of one stack, multiplied by √d_model if the stack scales them."""
     root = np.float32(math.sqrt(trace.config.model.d_model) if stack.scaled else 1.0)
     return stack.embedded * root
 
@@ -282,6 +290,7 @@ def packed(trace: ForwardTrace, step: int, **more: Any) -> bytes:
         "rows": sides | {writing: trace.rows(writing)},
         "writing": writing,
         "expected": trace.expected,
+        "hasAnswer": trace.has_answer,
         "vocabulary": trace.vocabulary,
         "boxes": [
             {
@@ -321,7 +330,10 @@ def with_numbers(head: Mapping[str, Any], arrays: Iterable[Array]) -> bytes:
 
 
 def _lens(trace: ForwardTrace, name: str) -> list[list[list[float]]]:
-    """For each position, (id, probability) of the likeliest tokens if the model ended after this box."""
+    """For each position, [id, probability] of the likeliest tokens if the model ended after this box.
+
+    Empty for a box without a logit lens.
+    """
     probabilities = trace.written_after.get(name)
     return [] if probabilities is None else [list(_likeliest(row)) for row in probabilities]
 

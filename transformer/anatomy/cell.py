@@ -22,14 +22,14 @@ class Explained:
     """The explanation of one cell of a table."""
 
     title: str = ""
-    """The box, the head where there are several, and the table."""
+    """The box, the head if the table has several, and the table."""
     sentence: str
     formula: str
     """LaTeX, with symbols. Positions and features are counted from 1."""
     numbers: str
-    """LaTeX, the formula with its numbers, ending with the value."""
+    """LaTeX: the calculation with the numbers of the cell, and its value."""
     result: float | None
-    """The value; None where the cell is blocked."""
+    """The value; None for a masked score or a weight that is blocked."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ class Cell:
 
     @property
     def code(self) -> int:
-        """Why the cell is blocked; OPEN if it is not."""
+        """Why the cell is blocked; OPEN if it is not, or if no mask applies to its table."""
         return OPEN if self.table.codes is None else int(self.table.codes[self.head, self.row, self.column])
 
     @property
@@ -83,7 +83,12 @@ class Cell:
         forms: Callable[[Digits], Sequence[Shown]] | None = None,
         value: float | None = None,
     ) -> Explained:
-        """An explanation of the cell: `forms` compute its value; without them, the value is only stated."""
+        """An explanation of the cell: `forms` compute its value; without them, the value is only stated.
+
+        Args:
+            name: what stands left of the value or its calculation, in LaTeX.
+            value: by default the number in the table.
+        """
         value = self.value if value is None else value
         numbers = f"{name} = {number(value)}" if forms is None else equation(name, forms, value)
         return Explained(sentence=sentence, formula=formula, numbers=numbers, result=value)

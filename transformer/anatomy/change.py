@@ -19,12 +19,12 @@ from transformer.tasks import task_of
 from transformer.training.evaluation import sum_of_losses
 
 ROWS = 4
-"""Number of rows shown, from the start of the batch."""
+"""Maximum number of rows shown, from the start of the batch."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BoxChange:
-    """The change of one box of the picture of the model: Euclidean norms over all of its parameters."""
+    """The change of one box of the picture of the model: Euclidean norms over its parameters."""
 
     gradient: float
     """Norm of the gradient of the loss (nats per target token and unit of weight), before clipping."""
@@ -53,7 +53,7 @@ class BatchRow:
 
 @dataclass(frozen=True, kw_only=True)
 class StepChange:
-    """The rows that one training step read, their loss, and the change of the weights."""
+    """The first rows that one training step read, the loss of its batch, and the change of the weights."""
 
     step: int
     """The training step, which changed the weights of `step` - 1 into those of `step`."""
@@ -73,8 +73,8 @@ def boxes_of(model: Transformer) -> dict[str, tuple[str, ...]]:
     """Map each box that has parameters to their names, in the order of the forward pass.
 
     A box is a stack's embedding, a site with its residual norm, a layer's feed-forward part with its
-    residual norm, or a stack's output with its final norm. A parameter that several boxes share is listed in
-    the first of them.
+    residual norm, or a stack's output: its final norm and, in the last stack, the map to logits. A parameter
+    that several boxes share is listed in the first of them.
     """
     parts: dict[str, tuple[str, ...]] = {}  # box to its modules
     name_of = {module: name for name, module in model.named_modules()}
@@ -104,8 +104,8 @@ def step_change(config: RunConfig, before: Snapshot, after: Snapshot) -> StepCha
         config: the configuration of the run, with what its task determines.
 
     Raises:
-        InputError: the weights are not of two consecutive steps, do not fit the model, or give numbers that
-            are not finite.
+        InputError: the weights are not of two consecutive steps, are not kept any more, do not fit the model,
+            or give numbers that are not finite; or the data of the task cannot be used.
     """
     if after.step != before.step + 1:
         missing = f"The weights of step {before.step + 1:,} are not kept, so the change from step"
@@ -113,7 +113,7 @@ def step_change(config: RunConfig, before: Snapshot, after: Snapshot) -> StepCha
     key = "step_change", config, *map(weakref.ref, (before, after))  # weak: each holds all weights of its run
     return QUESTION_CACHE.get(
         key, lambda: _step_change(config, before, after), lambda _: 2**16
-    )  # bytes at most
+    )  # approximate bytes
 
 
 def _step_change(config: RunConfig, before: Snapshot, after: Snapshot) -> StepChange:
@@ -121,7 +121,7 @@ def _step_change(config: RunConfig, before: Snapshot, after: Snapshot) -> StepCh
     model, later = model_of(config, before), model_of(config, after)
     taken = before.interventions  # those set after a step are stored with the weights of that step
     check_interventions(replace(taken, blocked=()), model.axes(), config.model.n_heads, (), ())
-    model.intervene(taken, task.src_tokenizer.id_of)
+    model.intervene(taken, task.token_id)
     batch, pad_id = task.batch(config.seed, before.step), task.tgt_tokenizer.pad_id
     src, tgt_in, labels = map(torch.from_numpy, (batch.src, batch.tgt_in, batch.tgt_out))
     logits = model(src, tgt_in)  # (B, T, V)

@@ -38,13 +38,13 @@ def _embedding(cell: Cell) -> Explained:
     return cell.said(
         rf"{name} \cdot \sqrt{{{d_model}}}",
         r"e_i = E[t_i] \, \sqrt{d_{model}}",
-        f"The token’s row of the learned table, times √{d_model}, so that positions do not outweigh it.",
+        f"The token’s row of the learned table, times √{d_model}, the root of the model’s width.",
         lambda digits: [digits(raw) * digits(math.sqrt(d_model))],
     )
 
 
 def _sinusoid(cell: Cell) -> str:
-    """One cell of the sinusoid table, without its value."""
+    """The sine or cosine at the cell in LaTeX, without its value."""
     i, f = cell.row, cell.column
     wave = r"\cos" if f % 2 else r"\sin"
     return rf"{wave}\frac{{{i}}}{{10000^{{{f - f % 2}/{cell.trace.config.model.d_model}}}}}"

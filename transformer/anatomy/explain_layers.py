@@ -97,8 +97,9 @@ def _scale(cell: Cell) -> Explained:
 def _mask(cell: Cell) -> Explained:
     fill = r"-\infty" if cell.trace.config.model.mask_fill == "-inf" else "-10^9"
     why = REASONS[cell.code] if cell.code else "may be read"
+    elsewhere = "minus infinity" if cell.trace.config.model.mask_fill == "-inf" else "a large negative number"
     return Explained(
-        sentence="The mask is added to the scores: 0 where a position may be read, minus infinity elsewhere.",
+        sentence=f"The mask is added to the scores: 0 where a position may be read, {elsewhere} elsewhere.",
         formula=rf"m_{{ij}} = \begin{{cases}} 0 & \text{{where }} i \text{{ may read }} j \\ "
         rf"{fill} & \text{{elsewhere}} \end{{cases}}",
         numbers=rf"m{cell.here} = {fill if cell.code else 0} \quad {text(f'({why})')}",
@@ -122,7 +123,8 @@ def _weights(cell: Cell) -> Explained:
     formula = r"w_{ij} = \frac{e^{\tilde{s}_{ij}}}{\sum_{j'} e^{\tilde{s}_{ij'}}}"
     sentence = "The softmax makes each row of scores a row of weights that add up to 1."
     if cell.code:
-        zero = rf"w{cell.here} = \frac{{e^{{-\infty}}}}{{\dots}} = 0"
+        fill = r"-\infty" if cell.trace.config.model.mask_fill == "-inf" else "-10^9"
+        zero = rf"w{cell.here} = \frac{{e^{{{fill}}}}}{{\dots}} = 0"
         return Explained(sentence=sentence, formula=formula, numbers=zero, result=None)
     assert cell.table.codes is not None
     open_to = cell.table.codes[cell.head, cell.row] == OPEN

@@ -79,7 +79,8 @@ def _logits(cell: Cell) -> Explained:
 def _probabilities(cell: Cell) -> Explained:
     row, right = cell.row, cell.trace.expected[cell.row]
     best = cell.trace.predicted[row]
-    verdict = f"“{right}” is right." if right else "Nothing is to be written here."
+    said = "is right" if cell.trace.has_answer else "is what the model wrote"
+    verdict = f"“{right}” {said}." if right else "Nothing is to be written here."
     return cell.said(
         _named("p", cell),
         r"p_{i,t} = \frac{e^{z_{i,t}}}{\sum_{t'} e^{z_{i,t'}}}",

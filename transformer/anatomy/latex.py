@@ -1,7 +1,8 @@
-"""Formulas with numbers, in LaTeX: correct to the last printed digit, and broken into lines that fit.
+"""Formulas with numbers, in LaTeX: correct to the last printed digit if possible, and broken into lines.
 
 Numbers are printed with few digits, so a sum of printed numbers may differ from the printed result. Each
-formula is therefore computed from its printed numbers too, and gets more digits until both results agree.
+formula is therefore computed from its printed numbers too. Until both results agree, its numbers get more
+digits, then the result fewer (see `equation`).
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ _NOTHING = 1e-12
 STEEP = 20.0
 """If any exponent is larger in size, all are shown minus the largest, as a softmax computes them."""
 _MORE, _LESS = 7, 3
-"""Digits that may be added to the numbers of a formula, or taken from its result."""
+"""Limits of `equation`: fewer digits than these are added to the numbers of a formula, and taken from its
+result, until they agree. If they never do, `_MORE` are added and none is taken."""
 LONGEST = 44
-"""Most characters in a line: as many as fit in half of a page that is 1280 pixels wide."""
+"""Most characters in a line that can be broken: as many as fit in half of a page 1280 pixels wide."""
 _SPECIAL = {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
 
 
@@ -40,11 +42,11 @@ class Shown:
     exact: float
     """Its value, computed from the exact numbers."""
     bracketed: bool = False
-    """Whether it needs brackets after an operator, as -1 does."""
+    """Whether it needs brackets as an operand, as -1 does."""
 
     @property
     def operand(self) -> str:
-        """The text after an operator, in brackets if it needs them."""
+        """The text as an operand, in brackets if it needs them."""
         return f"({self.text})" if self.bracketed else self.text
 
     def __add__(self, other: Shown) -> Shown:
@@ -77,6 +79,9 @@ def root(x: Shown) -> Shown:
 class Digits:
     """Prints numbers with one to three decimals, fewer for larger numbers, plus `more`.
 
+    Numbers of 100,000 and more in size, and those below 0.001 except 0, are printed with a power of 10 and
+    two decimals, plus `more`; other whole numbers without decimals.
+
     Args:
         more: additional digits; negative for fewer.
     """
@@ -90,12 +95,12 @@ class Digits:
         return Shown(text, float(plain), float(x), text.startswith("-") or "cdot" in text)
 
     def level(self, x: float) -> Shown:
-        """A term of a difference, with a number of decimals that does not depend on its size."""
+        """A term of a difference: a whole number, or 1 + `more` decimals whatever its size."""
         plain = str(int(x)) if x == int(x) else f"{x:.{1 + self.more}f}"
         return Shown(plain, float(plain), x, plain.startswith("-"))
 
     def _plain(self, x: float) -> str:
-        """The number as Python writes it."""
+        """The printed digits, as Python writes them."""
         size = abs(x)
         if math.isinf(x):
             return repr(x)
@@ -188,7 +193,7 @@ def products(digits: Digits, left: Array, right: Array, bias: float | None = Non
 
 
 def share(digits: Digits, scores: Array, place: int) -> tuple[Shown, Shown]:
-    """The softmax of one of the scores, (n,), in two forms: with scores, and with their powers of e."""
+    """The softmax of the score at `place`, of (n,), in two forms: with the scores, and with powers of e."""
     wide = scores.astype(np.float64)
     highest = float(wide.max())
     steep = max(highest, -float(wide.min())) > STEEP
@@ -237,7 +242,7 @@ def norm_numbers(
     return times * standardised + digits(float(bias[i]))
 
 
-# Line breaks, so that the value at the end is never cut off.
+# Line breaks, so that the value at the end is not cut off.
 
 
 def broken_formula(formula: str) -> str:
@@ -301,7 +306,7 @@ def _end(text: str, start: int) -> int:
 
 
 def _split(text: str, separators: Sequence[str]) -> list[tuple[str, str]]:
-    """Parts of a formula outside all braces, each with the separator before it."""
+    """A formula split at the separators outside all braces: each part after the separator before it."""
     parts, begin, depth, i, before = [], 0, 0, 0, ""
     while i < len(text):
         escaped = i and text[i - 1] == "\\"

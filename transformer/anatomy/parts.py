@@ -1,9 +1,10 @@
-"""Where a score of an attention comes from: which parts of the two residual streams make it.
+"""Where a score of an attention comes from: which parts of the residual streams make it.
 
 The stream before an attention is a sum: token, position, and what each sublayer before it has written. A norm
-is linear once its mean and its deviation are taken as they are, so every query and every key is a sum of as
-many parts, and a score is the sum of all products of a query part and a key part ("A Mathematical Framework
-for Transformer Circuits", Elhage et al., 2021). The sum is exact.
+is linear, except for its bias, once its deviation is taken as it is. So every query and every key is the sum
+of what comes from each of these parts, and of biases; and a score is the sum of all products of a query part
+and a key part ("A Mathematical Framework for Transformer Circuits", Elhage et al., 2021). The sum is exact up
+to rounding.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ from collections.abc import Iterable
 import numpy as np
 
 from transformer.anatomy.boxes import with_numbers
-from transformer.anatomy.passes import AttentionPass, ForwardTrace, ResidualPass
+from transformer.anatomy.passes import ForwardTrace, ResidualPass
 from transformer.insight.names import site_name
 from transformer.recording.frame import Array
 
 Parts = dict[str, Array]
-"""Name of a part to (T, D): what it adds at each position."""
+"""Name of a part to what it adds at each position: (T, D) in a stream, (H, T, K) in queries or keys."""
 BIASES = "biases"
 MOST = 8
-"""Maximum number of parts of a stream; with more, sublayers of a layer are added up."""
+"""If a stream has more parts than this, the sublayers of each layer are added up."""
 
 
 def score_parts(trace: ForwardTrace, site: str) -> tuple[Parts, Parts]:
@@ -47,8 +48,8 @@ def score_parts(trace: ForwardTrace, site: str) -> tuple[Parts, Parts]:
 
 
 def packed_parts(trace: ForwardTrace, sites: Iterable[str]) -> bytes:
-    """A line of JSON with the names of the parts, by site; after it the parts of its queries and of its keys
-    as float32, little-endian."""
+    """A line of JSON with the names of the parts, by site; after it, for each site, the parts of its queries
+    and then of its keys as float32, little-endian."""
     parts_of_site = {site: score_parts(trace, site) for site in sites}
     names = {
         site: {"query": list(queries), "key": list(keys)} for site, (queries, keys) in parts_of_site.items()
@@ -95,8 +96,7 @@ def _named(one: ResidualPass) -> str:
     """The name of what a sublayer writes: "decoder layer 1, cross"."""
     stack, layer, module = one.module.split(".")
     what = module.removesuffix("_attention").replace("_", "-")
-    plain = isinstance(one, AttentionPass) and what == "attention"
-    return f"{site_name(f'{stack}.{layer}')}, {'attention' if plain else what}"
+    return f"{site_name(f'{stack}.{layer}')}, {what}"
 
 
 def _fewer(parts: Parts) -> Parts:
@@ -111,7 +111,7 @@ def _fewer(parts: Parts) -> Parts:
 
 
 def _output(trace: ForwardTrace, stack: str) -> Parts:
-    """The parts of a stack's output, after its final norm."""
+    """The parts of a stack's output, after its final norm if it has one."""
     parts = _before(trace, stack, None)
     name = f"{stack}_norm"
     return _through(trace, parts, name) if f"{name}.weight" in trace.parameters else parts
@@ -122,7 +122,7 @@ def _normed(trace: ForwardTrace, parts: Parts, one: ResidualPass) -> Parts:
 
 
 def _through(trace: ForwardTrace, parts: Parts, norm: str) -> Parts:
-    """The parts after a norm, whose mean and deviation are those of their sum."""
+    """The parts after a norm: each minus its mean, over the deviation of their sum; and the biases."""
     model = trace.config.model
     whole = np.sum(list(parts.values()), axis=0)
     if model.norm == "scalar":

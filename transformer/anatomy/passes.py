@@ -86,7 +86,7 @@ class StackPass:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ForwardTrace(ForwardPass):
-    """A forward pass with all its numbers, float32; its tokens are those of a batch, with [PAD]."""
+    """A forward pass with all its numbers, float32; its tokens are those of a batch, with any [PAD]."""
 
     config: RunConfig
     src_ids: tuple[int, ...]
@@ -94,13 +94,19 @@ class ForwardTrace(ForwardPass):
     vocabulary: tuple[str, ...]
     """(V,) the tokens that can be written, in the order of the logits."""
     expected: tuple[str, ...]
-    """(T,) the token that each position should write; empty if it should write none."""
+    """(T,) the token that each position should write, or has written if the right answer is not known; empty
+    where there is none."""
+    has_answer: bool
+    """Whether the right answer is known."""
     attentions: Mapping[str, AttentionPass]
     """By site."""
     stacks: Mapping[str, StackPass]
     """encoder, decoder, or both."""
     written_after: Mapping[str, Array]
-    """The logit lens: (T, V) probabilities of the next token, by the box after which the model would end."""
+    """The logit lens: (T, V) probabilities of the next token, by the box after which the model would end.
+
+    It has the boxes of the last stack, except its output.
+    """
     logits: Array
     """(T, V)."""
     parameters: Mapping[str, Array]
@@ -113,6 +119,6 @@ class ForwardTrace(ForwardPass):
         return self.src_ids if side == "src" else self.tgt_ids
 
     def rows(self, side: str) -> tuple[str, ...]:
-        """The tokens of the side that writes, each with the token that it should write."""
+        """The tokens of the side that writes, each with its token in `expected`, if it has one."""
         pairs = zip(self.tokens(side), self.expected, strict=True)
         return tuple(f"{read} → {to}" if to else read for read, to in pairs)

@@ -25,12 +25,15 @@ from transformer.shared.interventions import check_interventions
 from transformer.tasks import Question, task_of
 
 Calls = dict[str, list[tuple[tuple[Any, ...], Tensor]]]
-"""Name of a module to its forward calls, each as (inputs, output)."""
+"""Name of a module to its forward calls, each as (positional inputs, output)."""
 
 
 @contextmanager
 def _recorded_calls(model: nn.Module) -> Iterator[Calls]:
-    """Record the inputs and the output of every forward call of every module inside the context."""
+    """Record positional inputs and output of each forward call of every module within the context.
+
+    A module that has two names, such as a shared embedding, is recorded under its first name.
+    """
     calls: Calls = {}
 
     def keep(name: str) -> Any:
@@ -94,7 +97,7 @@ def _stacks(model: Transformer, calls: Calls) -> dict[str, StackPass]:
         else:
             positions = torch.zeros_like(entered[0])
         stacks[stack] = StackPass(
-            scaled=config.embedding_scale in ("both", stack),
+            scaled=config.scales_embedding(stack),
             embedded=_array(embedded),
             positions=_array(positions[None]),
             entered=_array(entered),
@@ -108,7 +111,7 @@ def _stacks(model: Transformer, calls: Calls) -> dict[str, StackPass]:
 def _written_after(
     model: Transformer, attentions: Mapping[str, AttentionPass], stacks: Mapping[str, StackPass]
 ) -> dict[str, Array]:
-    """The logit lens: (T, V) probabilities if the model ended after a box, by box of the last stack."""
+    """`ForwardTrace.written_after`: (T, V) probabilities if the model ended after a box of the last stack."""
     name = "decoder" if "decoder" in stacks else "encoder"
     streams = {f"{name}.embedding": stacks[name].entered}
     streams |= {site: part.after for site, part in attentions.items() if site.startswith(name)}
@@ -127,17 +130,19 @@ def trace(config: RunConfig, snapshot: Snapshot, word: str, beside: tuple[str, .
 
     Args:
         config: the run's, with what its task determines.
-        beside: other words of the same batch; if one is longer, the word is padded with [PAD].
+        beside: other words of the same batch; if a question or an answer of theirs is longer, the word or its
+            answer is padded with [PAD].
 
     Raises:
-        InputError: the word cannot be asked, the weights do not fit the model, or the run has diverged.
+        InputError: the word cannot be asked, an intervention leaves one of its rows without an open cell, the
+            weights are not kept any more or do not fit the model, or the run has diverged.
     """
     key = "trace", config, weakref.ref(snapshot), word, beside  # weak: it keeps all weights of its run
     return QUESTION_CACHE.get(key, lambda: _trace(config, snapshot, word, beside), nbytes_of)
 
 
 def _trace(config: RunConfig, snapshot: Snapshot, word: str, beside: tuple[str, ...]) -> ForwardTrace:
-    # Building a model takes as long as its forward pass, and a film traces one step after another.
+    # Building a model takes as long as its forward pass, and a replay traces one step after another.
     model, lock = QUESTION_CACHE.get(
         ("traced", config.model),
         lambda: (Transformer(config.model), threading.Lock()),
@@ -152,7 +157,7 @@ def _traced(
 ) -> ForwardTrace:
     task, taken = task_of(config), snapshot.interventions
     questions: list[Question] = [task.question(text) for text in (word, *beside)]
-    model.intervene(taken, task.src_tokenizer.id_of)
+    model.intervene(taken, task.token_id)
     batch = encode_answered(model, task, questions)
     src_tokens = task.src_tokenizer.tokens(batch.src[0].tolist())
     tgt_tokens = task.tgt_tokenizer.tokens(batch.tgt_in[0].tolist())
@@ -176,6 +181,7 @@ def _traced(
         tgt_ids=tuple(batch.tgt_in[0].tolist()),
         vocabulary=tokenizer.tokens(range(tokenizer.size)),
         expected=expected_tokens(task, batch.tgt_out[0].tolist()),
+        has_answer=questions[0].answer is not None,
         predicted=tokenizer.tokens(logits[0].argmax(dim=-1).tolist()),
         axes=model.axes(),
         attentions=attentions,

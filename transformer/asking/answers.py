@@ -36,7 +36,7 @@ class ForwardPass:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Reading(ForwardPass):
-    """A forward pass with its maps; with beam search, `predicted` holds the answer of the search."""
+    """A forward pass with its maps. After a beam search, `predicted` of `Answer.free` holds what it wrote."""
 
     writing: tuple[int, ...]
     """Positions that write: the first token of the answer, the second, and so on."""
@@ -50,7 +50,7 @@ class Reading(ForwardPass):
 
     @property
     def written(self) -> tuple[str, ...]:
-        """The most probable token of each position that writes."""
+        """The token in `predicted` of each position that writes."""
         return tuple(self.predicted[i] for i in self.writing)
 
 
@@ -62,7 +62,7 @@ class Answer:
     """The step of the snapshot that answers."""
     question: Question
     expected: tuple[str, ...]
-    """Tokens of the right answer, with [EOS]; if it is not known, tokens of the model's own output."""
+    """Tokens of the right answer, with [EOS]; if it is not known, those of the model's own output."""
     forced: Reading
     """With the right tokens as input; where these are not known, the same as `free`."""
     free: Reading
@@ -71,7 +71,7 @@ class Answer:
     stopped: bool
     """Whether the output ended by itself."""
     accepted: bool
-    """Whether the output counts as right."""
+    """Whether the text of the output counts as right; False if no right answer is known."""
     pieces: tuple[str, ...]
     """The output, split by tokens."""
     n_read: int
@@ -99,7 +99,7 @@ class LengthReport:
     share: Array
     """(lengths, places) share of words whose token here is right, free-running; NaN beyond every answer."""
     exact: Array
-    """(lengths,) share of words that are right to the last letter and stop."""
+    """(lengths,) share of words that are right to the last letter and stop; NaN if no word was asked."""
     asked: tuple[int, ...]
     """Number of words asked of each length."""
 
@@ -113,7 +113,7 @@ def as_written(reading: Reading, tokens: tuple[str, ...]) -> Reading:
 
 
 def merged_readings(readings: list[Reading]) -> Reading:
-    """One reading whose row i comes from the pass that wrote it, without later tokens.
+    """One reading whose row i comes from the pass that wrote its token; later tokens are NaN in its maps.
 
     Args:
         readings: each is one token longer than the one before; the first ends with the prompt.

@@ -28,11 +28,12 @@ from transformer.shared.interventions import NO_INTERVENTIONS, Interventions, ch
 from transformer.tasks import Batch, Question, task_of
 
 QUESTION_CACHE = BoundedCache(256 * 2**20)
-"""Cache of the models and traces made for questions, shared by all visitors of this process."""
+"""Cache of what is made to answer questions: models, traces, changes by a step, pictures. All visitors share
+it."""
 KEPT_TREES = 32
-"""Number of beam searches that are kept for one snapshot, whatever their size."""
+"""Maximum number of beam searches that are kept for one `SnapshotModel`, whatever their size."""
 WORDS_PER_LENGTH = 25
-"""Number of words asked of each length in the report by length and position."""
+"""Maximum number of words asked of each length in the report by length and place."""
 
 
 def model_of(config: RunConfig, snapshot: Snapshot) -> Transformer:
@@ -57,7 +58,7 @@ def loaded(model: Transformer, snapshot: Snapshot) -> Transformer:
 
 
 def diverged(step: int) -> str:
-    """The message for a model whose numbers are not finite."""
+    """The message for a model whose weights or results are not finite."""
     return (
         f"The numbers of the model of step {step:,} are not finite: the training has diverged. Choose an "
         "earlier step, or train again with a lower learning rate."
@@ -69,11 +70,13 @@ class SnapshotModel:
 
     Args:
         config: the run's, with what its task determines.
-        interventions: replace those of the snapshot. `answer` checks that they leave an open cell in every
-            row of a word.
+        snapshot: the step and its weights.
+        interventions: replace those of the snapshot. `answer` checks blocked cells: they must leave an open
+            cell in every row of a word.
 
     Raises:
-        InputError: the weights do not fit the model, or an intervention names a head that it lacks.
+        InputError: the weights do not fit the model or are not finite, a head that is switched off or a mask
+            does not exist, or the task cannot be made.
     """
 
     def __init__(self, config: RunConfig, snapshot: Snapshot, interventions: Interventions) -> None:
@@ -85,19 +88,20 @@ class SnapshotModel:
         self._model = model_of(config, snapshot)
         unblocked = replace(interventions, blocked=())
         check_interventions(unblocked, self._model.axes(), config.model.n_heads, (), ())
-        self._model.intervene(interventions, self.task.src_tokenizer.id_of)
+        self._model.intervene(interventions, self.task.token_id)
         self._axes = self._model.axes()
 
     @property
     def nbytes(self) -> int:
-        """Memory of the model."""
+        """Memory of the model's weights, in bytes."""
         return sum(tensor.nbytes for tensor in self._model.state_dict().values())
 
     def answer(self, text: str) -> Answer:
         """Let the model spell the answer to a word, and record its attention.
 
         Raises:
-            InputError: the word cannot be asked, or an intervention leaves a row without an open cell.
+            InputError: the word cannot be asked, or an intervention leaves a row without an open cell, or
+                blocks cells of a site or head that does not exist.
         """
         question = self.task.question(text)
         seen = not self._model.masked("padding")
@@ -169,7 +173,7 @@ class SnapshotModel:
 
     @cached_property
     def by_length(self) -> LengthReport:
-        """Accuracy on fixed words by length and place, also for lengths beyond those trained on."""
+        """Accuracy on fixed words by length and place; in tasks on letters also for untrained lengths."""
         lengths = self.task.corpus.report_lengths()
         words = [self.task.corpus.words_of_length(n, WORDS_PER_LENGTH) for n in lengths]
         counts = [self._right_by_place(some) for some in words]
@@ -180,7 +184,7 @@ class SnapshotModel:
         return LengthReport(lengths=lengths, share=share, exact=exact, asked=tuple(map(len, words)))
 
     def _right_by_place(self, words: Sequence[str]) -> tuple[Array, float]:
-        """The share of words with the right token at each place, and the share of words that are exact."""
+        """The share of words right at each place, of those that have it, and the share that is exact."""
         if not words:
             return np.zeros(0), math.nan
         with self._lock:
@@ -198,7 +202,8 @@ class SnapshotModel:
             return self._read(batch.src, batch.tgt_in, _places(batch.tgt_out[0] != PAD_ID))
         n, own = batch.prompt.shape[1], np.array([letters], dtype=np.int64)
         tgt = np.concatenate([batch.prompt, own], axis=1)
-        tgt = tgt[:, : self._model.config.max_len]  # without [EOS], the last token has not been read
+        # The last token of an output without [EOS] was never read, and may be beyond max_len.
+        tgt = tgt[:, : self._model.config.max_len]
         src = batch.src if self._model.config.topology == "encoder-decoder" else tgt
         places = tuple(range(n - 1, tgt.shape[1]))
         if self._model.masked("causal"):  # then later tokens change nothing

@@ -1,1 +1,1 @@
-"""The commands of the command line, one file each: `add` adds its arguments, `run` runs it."""
+"""The commands of the command line: in the module of a command, `add` adds its arguments, `run` runs it."""

@@ -31,7 +31,11 @@ def add(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Replace this process with the app's server. Returns 2 if packages are missing. Raises InputError."""
+    """Replace this process with the app's server; return 2 if Streamlit is not installed.
+
+    Raises:
+        InputError: the run's file cannot be read.
+    """
     if find_spec("streamlit") is None:
         print_message("The app needs more packages. Install them: pip install 'headlight-attention[app]'")
         return 2

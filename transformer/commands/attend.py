@@ -27,7 +27,11 @@ def add(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the answer and return 0. Raises InputError if the word cannot be asked."""
+    """Print the answer and return 0.
+
+    Raises:
+        InputError: the file cannot be read or holds no weights, or the word cannot be asked.
+    """
     from transformer.asking.model import snapshot_model
     from transformer.storage.file import found
     from transformer.storage.saved import read_run

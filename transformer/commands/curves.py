@@ -22,7 +22,11 @@ def add(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the table and return 0. Raises InputError."""
+    """Write the table and return 0.
+
+    Raises:
+        InputError: the run's file cannot be read, or `--out` cannot be written or has another suffix.
+    """
     from transformer.exports.tables import curves_csv, curves_parquet
     from transformer.storage.file import found
     from transformer.storage.saved import read_run

@@ -41,7 +41,7 @@ def add(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command, and return 0. Raises InputError if an input cannot be used."""
+    """Run the command and return 0. Raises InputError if an argument or a file cannot be used."""
     if arguments.pairs:
         return _pairs(arguments)
     if arguments.heading is not None:
@@ -99,7 +99,7 @@ def read_files(paths: list[Path], heading: bool | None) -> Any:
         heading: whether the first line is a heading; None: if it looks like one.
 
     Raises:
-        InputError: a file cannot be read, or contains no pairs.
+        InputError: a file cannot be read, or `read_pairs` refuses the files.
     """
     from transformer.tasks.pairs.reading import read_pairs
 

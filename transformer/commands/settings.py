@@ -17,7 +17,14 @@ from transformer.storage.own_data import OwnData
 
 
 def own_data(arguments: argparse.Namespace) -> tuple[dict[str, Any], OwnData]:
-    """The counts of the user's pairs, and the pairs with the tokenizer. Raises InputError."""
+    """The user's own data; remarks on the pairs are printed on standard error.
+
+    Returns:
+        The numbers of pairs by name, None where no pairs are given; and the pairs with the tokenizer.
+
+    Raises:
+        InputError: a file cannot be used, or arguments about pairs are given without `--pairs`.
+    """
     counts: dict[str, Any] = {"pairs_read": None, "pairs_used": None, "pairs_skipped": None}
     pairs, tokenizer = None, None
     if arguments.pairs:
@@ -43,7 +50,7 @@ def own_data(arguments: argparse.Namespace) -> tuple[dict[str, Any], OwnData]:
             "pairs_used": len(pairs.capped.pairs),
             "pairs_skipped": reading.n_skipped,
         }
-    elif arguments.swap or arguments.longest or arguments.most or arguments.least != 1:
+    elif arguments.swap or arguments.longest or arguments.most is not None or arguments.least != 1:
         raise InputError("--swap, --longest, --least and --most are about pairs; give --pairs FILE.")
     elif arguments.heading is not None:
         raise InputError("--heading and --no-heading are about pairs; give --pairs FILE.")
@@ -61,7 +68,12 @@ def own_data(arguments: argparse.Namespace) -> tuple[dict[str, Any], OwnData]:
 
 
 def configuration(arguments: argparse.Namespace, held: OwnData) -> RunConfig:
-    """The configuration that the arguments describe. Raises InputError."""
+    """The configuration that the arguments describe.
+
+    Raises:
+        InputError: arguments exclude each other, the file of `--config` cannot be read, or a setting does not
+            exist or has a value that cannot be used.
+    """
     if arguments.config is None:
         if arguments.paper and arguments.recipe in (None, "default"):
             raise InputError(f"--paper needs a published recipe; choose {', '.join([*RECIPES][1:])}.")
@@ -95,7 +107,7 @@ def configuration(arguments: argparse.Namespace, held: OwnData) -> RunConfig:
         "device": arguments.device,
     }
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    changes["goal"] = arguments.target  # without --target all steps are run
+    changes["goal"] = arguments.target  # without --target, the goal of --config does not count
     if arguments.tensorboard:
         changes["tensorboard"] = True
     for setting in arguments.set:
@@ -104,7 +116,7 @@ def configuration(arguments: argparse.Namespace, held: OwnData) -> RunConfig:
             raise InputError(f"--set {setting} has no value; write it as NAME=VALUE.")
         try:
             read = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             read = value  # plain text needs no quotes
         changes[name] = tuple(read) if isinstance(read, list) else read
     config.check_names(changes)

@@ -108,11 +108,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Train to the end.
 
     Returns:
-        0 if the run came to its end or reached the target, 1 if it missed the target, failed or was
-        interrupted.
+        0 if the run came to its end, with `--target` by reaching it; 1 if it missed the target, failed, was
+        interrupted or could not be saved.
 
     Raises:
-        InputError: bad arguments.
+        InputError: an argument, a file or the device cannot be used.
     """
     if arguments.resume is not None:
         return _resumed(arguments)
@@ -149,8 +149,9 @@ def _with_seeds(config: RunConfig, arguments: argparse.Namespace, counts: dict[s
     if arguments.out is not None or place() is not None:
         raise InputError("--seeds trains several runs in one process: leave out --out, and the launcher.")
     endings, code = [], 0
-    for seed in range(config.seed, config.seed + arguments.seeds):
-        training = Run(config.with_changes(seed=seed), every_step=False)
+    configs = [config.with_changes(seed=config.seed + i) for i in range(arguments.seeds)]
+    for each in configs:  # all are valid before the first one trains
+        training = Run(each, every_step=False)
         training.start()
         ended = _to_its_end(training, arguments, counts)
         view, code = training.view, max(code, ended)
@@ -171,7 +172,7 @@ def _with_seeds(config: RunConfig, arguments: argparse.Namespace, counts: dict[s
 
 
 def _resumed(arguments: argparse.Namespace) -> int:
-    """Resume a saved run. Raises InputError."""
+    """Resume a saved run. Returns the exit status. Raises InputError if it cannot be resumed."""
     if place() is not None:
         raise InputError("--resume works in one process only; start it without the launcher.")
     from transformer.storage.archive import Archive
@@ -204,7 +205,10 @@ def _to_its_end(
     counts: dict[str, Any],
     distributed: Distributed | None = None,
 ) -> int:
-    """Follow a started run to its end and print the reason for it. Returns the exit status."""
+    """Follow a started run to its end, and print its summary as JSON or the reason for its end.
+
+    Returns the exit status, as `run` does.
+    """
     _follow(training)
     training.close()
     training.join()
@@ -227,7 +231,10 @@ def _to_its_end(
 
 
 def _joined(config: RunConfig) -> tuple[RunConfig, Distributed | None]:
-    """Join the processes that were started with this one, if any. Raises InputError."""
+    """Join the processes that were started with this one, if any. Raises InputError.
+
+    Returns the configuration, with a number of threads if there are others, and the part of this process.
+    """
     mine = place()
     if mine is None:
         return config, None
@@ -259,7 +266,7 @@ def _take_part(config: RunConfig, distributed: Distributed) -> int:
 
 
 def _follow(run: Run) -> None:
-    """Show a progress bar on standard error until the run has ended; Ctrl-C stops it."""
+    """Show a progress bar on standard error until the run has ended; Ctrl-C stops the run."""
     with tqdm(total=run.view.planned, unit="step", file=sys.stderr) as bar:
         try:
             while run.view.state not in (FINISHED, STOPPED, FAILED):
@@ -280,7 +287,10 @@ def _show(bar: Any, view: RunView) -> None:
 
 
 def _summary(view: RunView) -> dict[str, Any]:
-    """The output of `--json`. The exact share of a finished run is measured on all held-out examples."""
+    """The output of `--json`, without the numbers of pairs.
+
+    The exact share of a finished run is measured on all held-out examples.
+    """
     losses, exact = view.metrics.column("loss"), view.metrics.column("exact")
     measured = exact[exact == exact]  # NaN where a step has no evaluation
     frame = view.frame

@@ -25,7 +25,7 @@ class Whole:
     low: int
     high: int
     advice: str = ""
-    """Added to the error message."""
+    """Added to the message for a value outside the limits."""
 
     def check(self, name: str, value: object) -> None:
         """Raise InputError for a value that is not allowed; the message names the value and the limit."""
@@ -77,12 +77,12 @@ class OneOf:
 
 @dataclass(frozen=True)
 class Text:
-    """A text of at most `most` characters that matches `pattern`, unless it is empty."""
+    """A text of at most `most` characters; it is empty or matches `pattern`, if there is one."""
 
     most: int
     pattern: str = ""
     form: str = ""
-    """The pattern in words."""
+    """The pattern in words; needed if there is one."""
 
     def check(self, name: str, value: object) -> None:
         if not isinstance(value, str):
@@ -105,7 +105,7 @@ class _Flag:
 
 
 Limit = Whole | Number | OneOf | Text | _Flag
-"""The limit of a setting; as text, its range or its choices."""
+"""The limit of a setting. As text it is its range, choices or form, except `_Flag`, which has no text."""
 
 
 def either(options: Iterable[str]) -> str:
@@ -128,10 +128,14 @@ def _limits_of(kind: type) -> dict[str, tuple[Limit, bool]]:
 
 
 class Settings:
-    """Base class of the configurations: checks each setting against its limit; converts to and from dicts."""
+    """Base class of the configurations: checks each setting that has a limit; converts to and from dicts.
+
+    Raises:
+        InputError: a value is outside its limit.
+    """
 
     limits: ClassVar[dict[str, tuple[Limit, bool]]]
-    """The limit of each setting, and whether it may be None instead."""
+    """The limit of each setting that has one, and whether the setting may be None instead."""
 
     def __init_subclass__(cls) -> None:
         cls.limits = _limits_of(cls)
@@ -148,7 +152,7 @@ class Settings:
     @classmethod
     @cache
     def _types(cls) -> dict[str, Any]:
-        """The type of each field; evaluating annotations takes longer than reading a run's file."""
+        """The type of each field; cached, because evaluating annotations is slow."""
         return get_type_hints(cls)
 
     @classmethod

@@ -19,7 +19,7 @@ KINDS_OF = {
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig(Settings):
-    """The architecture of one Transformer; every row of the recipes' table is a field."""
+    """The architecture of one Transformer; recipes differ in the values of these fields."""
 
     topology: Annotated[str, OneOf(tuple(KINDS_OF))] = "encoder-decoder"
     """Which stacks there are: encoder-decoder; encoder-only, which predicts a token at each position of the
@@ -36,13 +36,13 @@ class ModelConfig(Settings):
     n_decoder_layers: Annotated[int, Whole(1, 12)] = 2
     """Layers of the decoder."""
     n_heads: Annotated[int, Whole(1, 64)] = 4
-    """Attention heads per layer (H); must divide d_model."""
+    """Heads of each attention (H); must divide d_model."""
     d_model: Annotated[int, Whole(2, 1024, "Widths of 32 to 128 learn live on a laptop.")] = 32
     """Width of the residual stream (D)."""
     d_ff: Annotated[int, Whole(1, 4096)] = 128
     """Width of the hidden layer of the feed-forward part."""
     dropout: Annotated[float, Number(0.0, 0.9)] = 0.0
-    """Share of activations dropped in training, at the places that `dropout_on` names."""
+    """Probability with which training sets an activation to zero, at the places that `dropout_on` names."""
     dropout_on: tuple[str, ...] = ("embedding", "attention_weights", "feed_forward", "residual")
     """Where dropout acts: embedding, attention_weights, feed_forward, residual, and encoder_attention: the
     attention branch of the encoder, or of the only stack."""
@@ -67,7 +67,8 @@ class ModelConfig(Settings):
     positions: Annotated[str, OneOf(("sinusoid", "learned", "none"))] = "sinusoid"
     """Position vectors: sinusoid (the paper), learned or none."""
     embedding_tables: Annotated[str, OneOf(("two", "one"))] = "two"
-    """two: source and target have a table each; one: they share it (equal vocabularies needed)."""
+    """two: source and target have a table each; one: they share it (equal vocabularies needed). A model with
+    one stack has one table in either case."""
     padding_row: bool = False
     """Whether [PAD]'s embedding is zero and stays so, in the table of the stack that writes."""
     causal_mask: bool | None = None
@@ -76,7 +77,7 @@ class ModelConfig(Settings):
     padding_mask: bool = True
     """Whether attention to [PAD] is blocked."""
     mask_fill: Annotated[str, OneOf(("-inf", "-1e9"))] = "-inf"
-    """What a blocked score becomes before the softmax: -inf or -1e9. They differ in a row that is
+    """What a blocked score becomes before the softmax: -inf or -1e9. They differ only in a row that is
     blocked entirely: with -inf its weights are all zero here, with -1e9 they are all equal."""
     initialisation: Annotated[str, OneOf(("xavier", "pytorch", "normal"))] = "pytorch"
     """Initial weights: xavier (uniform, every matrix), pytorch (its defaults) or normal (deviation 0.01)."""
@@ -123,9 +124,14 @@ class ModelConfig(Settings):
 
     @property
     def masks(self) -> dict[str, bool]:
-        """Whether each mask is on when training begins: causal and padding."""
+        """Whether each mask, causal and padding, is on where no intervention switches it."""
         causal = self.topology != "encoder-only" if self.causal_mask is None else self.causal_mask
         return {"causal": causal, "padding": self.padding_mask}
+
+    def scales_embedding(self, stack: str) -> bool:
+        """Whether a stack, encoder or decoder, multiplies its embeddings by sqrt(d_model)."""
+        first = "decoder" if self.topology == "decoder-only" else "encoder"
+        return self.embedding_scale == "both" or (self.embedding_scale == "encoder" and stack == first)
 
     def n_layers(self, kind: str) -> int:
         """Layers of the stack that has this kind of attention."""

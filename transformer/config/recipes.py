@@ -16,15 +16,16 @@ class Recipe:
 
     name: str
     source: str
-    """Where it was published: title, author, year."""
+    """Where it was published: title, author, year; of the app's own, what is special about it."""
     model: ModelConfig
-    """The architecture at the article's own sizes (paper size)."""
+    """The architecture at paper size: the sizes of the article, where it gives them."""
     train: TrainConfig
     """The training settings of the article; the app's own if the article has none."""
     small: RunConfig
-    """The same architecture at sizes fit for two CPU cores, trained the app's own way."""
+    """The same architecture at sizes fit for two CPU cores, trained the app's own way except for steps,
+    learning rate and warm-up."""
     look_for: str
-    """One sentence on what to expect, shown before the start."""
+    """One or two sentences on what to expect, shown before the start."""
 
     @property
     def published(self) -> RunConfig:
@@ -136,7 +137,7 @@ _TORRES = replace(
 )
 
 _ADAM = TrainConfig(optimizer="adam", weight_decay=0.0, schedule="constant", clip=None)
-"""The training settings of the articles: Adam without weight decay, schedule or clipping."""
+"""What the articles with training settings share: Adam, without weight decay, clipping or a decaying rate."""
 
 _ALL = (
     Recipe(
@@ -289,7 +290,7 @@ def recipe_config(name: str, topology: str | None = None, *, published: bool = F
     Args:
         topology: by default the recipe's own.
         published: True for paper size and the article's training; False for sizes fit for two cores and the
-            app's own training.
+            app's own training. The recipe "default" is the same in both cases.
     """
     recipe = RECIPES[name]
     own = {"encoder-only": ENCODER_ONLY, "decoder-only": DECODER_ONLY}

@@ -19,12 +19,12 @@ _OF_BATCHES = frozenset(
     "seed task max_letters min_letters batch_size examples shift patterns adjectives pairs tokenizer "
     "tokenizer_file vocabulary min_frequency".split()
 )
-"""Settings on which the batches of a run depend."""
+"""Settings on which the examples in the batches of a run depend."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig(Settings):
-    """One training of one model from one seed; on a CPU, equal configurations give equal losses."""
+    """One training of one model from one seed; on the same CPU, equal configurations give equal losses."""
 
     model: ModelConfig = field(default_factory=ModelConfig)
     """The architecture."""
@@ -39,7 +39,8 @@ class RunConfig(Settings):
     device: Annotated[str, OneOf(DEVICES)] = "auto"
     """auto (CUDA, else MPS, else CPU), cpu, cuda or mps."""
     threads: Annotated[int | None, Whole(1, 256)] = None
-    """CPU threads of an operation; None: one. Another number changes the last digits of the losses."""
+    """CPU threads of an operation; None: one, or as many as PyTorch's launcher sets for each process. Another
+    number may change the last digits of the losses."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -67,7 +68,11 @@ class RunConfig(Settings):
         return {**values.pop("model"), **values.pop("train"), **values}
 
     def with_changes(self, **changes: Any) -> RunConfig:
-        """A copy with settings of the run, the model or the training changed, each by its plain name."""
+        """A copy with settings of the run, the model or the training changed, each by its plain name.
+
+        Raises:
+            InputError: a value that cannot be used.
+        """
 
         def taken(kind: type[ModelConfig] | type[TrainConfig]) -> dict[str, Any]:
             return {one.name: changes.pop(one.name) for one in fields(kind) if one.name in changes}
@@ -78,7 +83,7 @@ class RunConfig(Settings):
         )
 
     def changed(self, name: str, value: Any) -> RunConfig:
-        """A copy with one setting changed; with a new `d_model`, `d_ff` is scaled by the same factor.
+        """A copy with one setting changed; a new `d_model` scales `d_ff` by the same factor, rounded down.
 
         Raises:
             InputError: a value that cannot be used.
@@ -89,7 +94,7 @@ class RunConfig(Settings):
         return self.with_changes(**{name: value}, **d_ff)
 
     def sees_batches_of(self, other: RunConfig) -> bool:
-        """Whether a run with these settings trains on the same batches as a run with `other`."""
+        """Whether runs with these settings and with `other` train on the same examples, batch by batch."""
         return not _OF_BATCHES & {*self.differences(other)}
 
     def differences(self, other: RunConfig) -> dict[str, tuple[Any, Any]]:

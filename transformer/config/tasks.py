@@ -20,7 +20,7 @@ class TaskInfo:
     shows: str
     """A few words on what its run shows."""
     look_for: str
-    """A sentence on what to look for, shown with the untrained model."""
+    """One or two sentences on what to look for, shown with the untrained model."""
     held_out: str
     """Which examples are held out, and by which rule."""
     input_help: str = ""
@@ -28,7 +28,7 @@ class TaskInfo:
     plural: str = "sentences"
     """What its examples are called."""
     kind: str = ""
-    """"letters": random strings of letters; "grammar": sentences that a grammar makes."""
+    """"letters": random strings of letters; "grammar": sentences that a grammar makes; empty: neither."""
     topology: str = "encoder-decoder"
     """The stacks that learn it, unless others are chosen."""
     reaches: int | None = None
@@ -131,7 +131,7 @@ TASK_INFO = {
         shows="the year moves from the end to the front",
         look_for="The year moves from the end to the front, the month is looked up from its letters, "
         "and the weekday gets no weight, because it decides nothing.",
-        held_out="One **day of a month** in ten, such as 12 march, is held out in all years and all formats; "
+        held_out="One **day of a month** in ten, such as 6 june, is held out in all years and all formats; "
         "training has every day, month, year and format in other combinations.",
         input_help="An English date",
         plural="dates",

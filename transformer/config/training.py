@@ -22,9 +22,9 @@ class TrainConfig(Settings):
     task: Annotated[str, OneOf(TASKS)] = "reverse"
     """The task: a name in `TASKS`."""
     min_letters: int = 1
-    """Shortest training word."""
+    """Letters of the shortest training word; in the task `repeat` at least 3, and half of `max_letters`."""
     max_letters: Annotated[int, Whole(3, 40)] = 12
-    """Longest training word (L); words up to 2 L may be asked, but nothing longer than L is learned."""
+    """Letters of the longest training word (L); words of up to 2 L may be asked."""
     shift: Annotated[int, Whole(1, 25)] = 3
     """Caesar cipher: number of places by which each letter moves in the alphabet."""
     patterns: tuple[str, ...] | None = None
@@ -34,18 +34,21 @@ class TrainConfig(Settings):
     pairs: str | None = None
     """Digest of the user's own pairs, which the server holds as long as a run or a page needs them."""
     examples: Annotated[int | None, Whole(1, 1_000_000)] = None
-    """Size of a finite training set, repeated in a new order each epoch; None: an endless supply."""
+    """Size of a finite training set, repeated in a new order each epoch; None: an endless supply. No effect
+    with the user's own pairs: these are a finite set, of all that are not held out."""
     tokenizer: Annotated[str, OneOf(TOKENIZERS)] = "auto"
     """How text becomes tokens: characters, words, bpe, file (a tokenizer.json), or auto: words for
     sentences, characters for words and dates, and for the user's own pairs whichever measurements favour."""
     tokenizer_file: str | None = None
     """Digest of that tokenizer.json, which the server holds as long as a run or a page needs it."""
     vocabulary: Annotated[int | None, Whole(10, 50_000)] = None
-    """Most tokens of each side, special ones included; None: all words, 300 for bpe."""
+    """Most tokens of each side, special ones included; None: all, but 300 for bpe, which has a token for each
+    character in any case. No effect in tasks on letters."""
     min_frequency: Annotated[int, Whole(1, 1000)] = 1
-    """A word that occurs less often in the training data becomes [UNK]."""
+    """A word, or a character where these are tokens, that occurs less often in the training data (in a sample
+    of an endless supply) becomes [UNK]. No effect in tasks on letters, or with bpe or file."""
     batch_size: Annotated[int, Whole(1, 4096)] = 64
-    """Examples per step."""
+    """Examples per step; the last step of an epoch may have fewer."""
     steps: Annotated[int, Whole(1, MOST_STEPS)] = 300
     """Planned steps: the schedule's decay ends with them."""
     optimizer: Annotated[str, OneOf(("adamw", "adam"))] = "adamw"
@@ -53,7 +56,7 @@ class TrainConfig(Settings):
     learning_rate: Annotated[float, Number(0.0, above=True)] = 5e-3
     """Highest rate, reached at the end of the warm-up."""
     betas: tuple[float, ...] = (0.9, 0.98)
-    """The decay of Adam's two running means."""
+    """The decay rates of Adam's two running means."""
     adam_eps: Annotated[float, Number(0.0, 1.0, above=True)] = 1e-9
     """Keeps Adam from dividing by zero."""
     weight_decay: Annotated[float, Number(0.0, 10.0)] = 0.01
@@ -61,29 +64,31 @@ class TrainConfig(Settings):
     warmup_steps: Annotated[int, Whole(0, MOST_STEPS)] = 50
     """Steps over which the rate rises from zero."""
     schedule: Annotated[str, OneOf(("linear", "cosine", "constant"))] = "linear"
-    """After the warm-up: linear or cosine decay to zero with the planned steps, or constant."""
+    """After the warm-up: linear or cosine decay to nearly zero at the last planned step, or constant."""
     clip: Annotated[float | None, Number(0.0, above=True)] = 1.0
     """Largest Euclidean norm of the gradient; None: no clipping."""
     precision: Annotated[str, OneOf(PRECISIONS)] = "float32"
-    """Of a training step's products: float32, or bfloat16 (half the memory, faster on most GPUs; weights,
-    gradient norms, evaluations and passes for the recording stay float32)."""
+    """Of a training step's products: float32, or bfloat16 (half the memory for their results, faster on most
+    GPUs; weights, gradient norms, evaluations and passes for the recording stay float32)."""
     cuda_graphs: bool = False
-    """Whether, on one CUDA GPU, a whole step is captured once and then replayed as one graph."""
+    """Whether, on one CUDA GPU, a whole step is captured once for each shape of a batch, and then replayed as
+    one graph."""
     label_smoothing: Annotated[float, Number(0.0, 0.9)] = 0.0
     """Share of the target's probability that is spread over all tokens."""
     evaluate_every: Annotated[int, Whole(1, MOST_STEPS)] = 25
-    """Steps between two evaluations on held-out words."""
+    """Steps between two evaluations on held-out words; the last planned step has one too."""
     goal: Annotated[float | None, Number(0.0, 1.0, above=True)] = None
-    """Stop as soon as this share of all held-out words is exact; None: run all planned steps."""
+    """Stop at the first evaluation in which this share of all held-out words is exact; None: run all planned
+    steps."""
     decoding: Annotated[str, OneOf(("greedy", "beam"))] = "greedy"
     """The decoding of outputs: greedy, or beam search."""
     beam_width: Annotated[int, Whole(1, 16)] = 4
-    """Number of beams."""
+    """Number of beams of a beam search."""
     length_penalty: Annotated[float, Number(0.0, 2.0)] = 0.6
     """A beam's log-probability is divided by ((5 + length) / 6) to this power (Wu et al., 2016), so that
     longer beams can win; 0: no penalty, which favours short beams."""
     tensorboard: bool = False
-    """Whether curves also go to TensorBoard, into the run's folder."""
+    """Whether curves also go to TensorBoard, into a folder beside the run's file."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -111,10 +116,10 @@ class TrainConfig(Settings):
 
     @property
     def steps_per_epoch(self) -> int | None:
-        """Steps in which every example of the finite set is seen once; None where the supply is endless."""
+        """Steps in which each of `examples` is seen once; None if that setting is."""
         return None if self.examples is None else -(-self.examples // self.batch_size)
 
     @property
     def epochs(self) -> float | None:
-        """How often the planned steps see the whole finite set; None where the supply is endless."""
+        """How often the planned steps see all `examples`; None if that setting is."""
         return None if self.steps_per_epoch is None else self.steps / self.steps_per_epoch

@@ -1,8 +1,8 @@
 """Beam search: several answers are written side by side, and the likeliest continuations are kept.
 
 At each step every open beam is continued by every token, and of all continuations of a question the `width`
-likeliest are kept. A beam that has written [EOS] is finished: it is not continued, and its place is filled
-one step later. With width 1 this is greedy decoding.
+likeliest are kept. A beam that has written [EOS] is finished: it is not continued, and at the next step
+another beam takes its place. With width 1 this is greedy decoding.
 
 Finished beams have different lengths, and a longer one is less probable merely because it is longer. So they
 compete by their score, which divides the log-probability by a penalty that grows with the length n:
@@ -50,7 +50,7 @@ GREEDY = Decoding()
 
 @dataclass(frozen=True)
 class Level:
-    """The beams of every question that is still being answered, after one more token. On the CPU.
+    """The beams, after one more token, of every question that was still being answered. On the CPU.
 
     A is the number of these questions, W the number of places; place 0 holds the best beam.
     """
@@ -72,7 +72,7 @@ class Level:
 
     @property
     def there(self) -> Tensor:
-        """(A, W) bool, whether there is a beam in a place: at first there may be fewer than places."""
+        """(A, W) bool, whether there is a beam in a place: there may be fewer continuations than places."""
         return self.totals > -torch.inf
 
 
@@ -100,7 +100,8 @@ def search(
     Args:
         model: in eval mode.
         batch: only its `src` and `prompt` are read.
-        max_tokens: most tokens to write, [EOS] included. An encoder alone writes as many as it has read.
+        max_tokens: most tokens to write, [EOS] included; fewer if the model has no positions for so many. An
+            encoder alone writes one token for each that it reads after [SOS].
     """
     device = model.to_logits.weight.device
     src, prompt = (torch.from_numpy(a).to(device) for a in (batch.src, batch.prompt))
@@ -144,7 +145,7 @@ def _continued(
         asked: (A,).
         totals: (A, W) of the beams that are continued; -inf where there is none, or it has ended.
     """
-    each = logits.cpu().double().log_softmax(dim=-1)  # in float64 no two different logits become equal
+    each = logits.cpu().double().log_softmax(dim=-1)  # float32 would make some different logits equal
     each = each.nan_to_num(nan=_IMPOSSIBLE, neginf=_IMPOSSIBLE).unflatten(0, totals.shape)  # (A, W, V)
     sums = (totals[:, :, None] + each).flatten(1)  # (A, W * V)
     # Stable: of equal sums, the one with the better parent comes first, then the lower token id.
@@ -172,7 +173,8 @@ def _one_after_another(logits: Tensor) -> NextLogits:
 def beam(model: Transformer, batch: Batch, eos_id: int, max_tokens: int, decoding: Decoding) -> Written:
     """Write the answer with the best score that beam search finds. Arguments as of `search`.
 
-    An encoder alone writes each token without knowing the others; so its answer is that of greedy decoding.
+    An encoder alone writes each token without knowing the others; so its answer is that of greedy decoding,
+    and the batch may have any number of questions.
     """
     if model.writes_at_once:
         return greedy(model, batch, eos_id, max_tokens)

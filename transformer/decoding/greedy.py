@@ -15,9 +15,11 @@ from transformer.model.transformer import PAD_ID, Transformer
 from transformer.tasks import Batch
 
 NextLogits = Callable[[Tensor | None, Tensor | None], Tensor]
-"""From the newest token (B,) of each row, and the row (B,) of the previous call that each row continues, to
-the logits (B, V) of its next token. Both are None at the first call; without rows, each row continues itself.
-A row that is not continued is dropped."""
+"""Returns the logits of the next token of each row, (B, V).
+
+Takes the newest token of each row, (B,), and, also (B,), the index of the row of the previous call that each
+row continues; a row that no row continues is dropped. Both are None at the first call. Later the second may
+be None: then each row continues itself."""
 
 
 @dataclass(frozen=True)
@@ -25,23 +27,25 @@ class Written:
     """Free-running outputs of a model. On the CPU."""
 
     tokens: Tensor
-    """(B, W) token ids, up to the [EOS] of each; [PAD] after it."""
+    """(B, W) token ids: those written, with [EOS] where a sequence ended by itself; then [PAD]."""
     lengths: Tensor
-    """(B,) tokens written, [EOS] included."""
+    """(B,) number of tokens written, [EOS] included."""
     losses: Tensor | None = None
-    """(B, A) negative log-probability, in nats, of each token of the right answer at its position."""
+    """(B, A) negative log-probability, in nats, of each token of the right answer at its position; None if
+    not measured. Values at [PAD] have no meaning."""
 
 
 @torch.no_grad()
 def greedy(
     model: Transformer, batch: Batch, eos_id: int, max_tokens: int, *, compare: bool = False
 ) -> Written:
-    """At each position take the most probable token, until every sequence has ended or is too long.
+    """At each position take the most probable token, until every sequence has ended or reached the limit.
 
     Args:
         model: must be in eval mode, so that dropout is off.
         batch: its `src` and `prompt` are read; its `answers` are used only if `compare` is True.
-        max_tokens: most tokens to write, [EOS] included. An encoder alone writes as many as it has read.
+        max_tokens: most tokens to write, [EOS] included; fewer if the model has no positions for so many. An
+            encoder alone writes one token for each that it reads after [SOS].
         compare: whether to measure losses; if True, decoding goes on past the model's own [EOS], up to the
             length of the longest answer.
     """
@@ -97,7 +101,7 @@ def next_logits_of(model: Transformer, src: Tensor, prompt: Tensor, max_tokens: 
 
 
 def room(model: Transformer, prompt: Tensor, max_tokens: int) -> int:
-    """Most tokens that may be written after a prompt (B, P): the model's positions limit them."""
+    """`max_tokens`, or fewer if the model has no positions for so many after a prompt (B, P)."""
     return min(max_tokens, model.config.max_len + 1 - prompt.size(1))  # the last written token is not read
 
 

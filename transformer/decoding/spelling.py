@@ -1,4 +1,4 @@
-"""Free-running outputs, decoded as the run is configured, and whether they are right."""
+"""Free-running outputs, by greedy decoding or beam search, and whether they are right."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def write(
 
     Args:
         compare: whether to measure losses. They are always those of greedy outputs, so that the curves of two
-            runs are comparable.
+            runs are comparable. Other arguments as of `greedy` and `search`.
     """
     if decoding.width == 1:
         return greedy(model, batch, eos_id, max_tokens, compare=compare)
@@ -51,7 +51,7 @@ class GenerationResult:
     outputs: list[str]
     """Each output as text."""
     loss: float | None
-    """Per token of the right answers, free-running and always greedy; None if it was not measured."""
+    """Mean per token of the right answers, free-running and always greedy; None if it was not measured."""
 
 
 def spell(
@@ -64,8 +64,11 @@ def spell(
 ) -> GenerationResult:
     """Ask a model these words, free-running, and compare position by position. Uses no randomness.
 
+    The model answers in eval mode; its mode is restored afterwards. At most as many tokens are written as the
+    longest right answer has.
+
     Args:
-        losses: whether to measure the loss too; then writing goes on to the end of every answer.
+        losses: whether to measure the loss too; then writing goes on to the end of the longest answer.
         decoding: the settings of the search for the outputs.
     """
     batch = task.encode(words, filled=not model.masked("padding"))

@@ -1,4 +1,4 @@
-"""Beam search for one question as a tree: every hypothesis that was tried, and every answer that ended."""
+"""Beam search for one question as a tree: every hypothesis that was in the beam, and every answer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class BeamTree:
     """Every hypothesis that was ever in the beam of one question."""
 
     nodes: tuple[Hypothesis, ...]
-    """Step by step, the likeliest of a step first; at most `width` for each token that may be written."""
+    """Step by step, the likeliest of a step first; at most `width` for each step."""
     winner: int
     """The node at which the answer ends."""
 
@@ -36,7 +36,11 @@ class BeamTree:
 
 
 def beam_tree(model: Transformer, batch: Batch, eos_id: int, max_tokens: int, decoding: Decoding) -> BeamTree:
-    """Search as `beam` does, and keep everything. Arguments as of `search`; the batch has one question."""
+    """Search as `beam` does, and keep all levels. Arguments as of `search`; the batch has one question.
+
+    Raises:
+        ValueError: the batch has another number of questions.
+    """
     if len(batch.src) != 1:
         raise ValueError(f"A tree is of 1 question, not of {len(batch.src)}.")
     result = search(model, batch, eos_id, max_tokens, decoding)
@@ -106,7 +110,7 @@ class Beams:
     outputs: tuple[Candidate, ...]
     """All finished hypotheses, best score first; if none is finished, only the likeliest one."""
     greedy: Candidate
-    """The greedy answer, with its score in this search."""
+    """The greedy answer, with its score by the length penalty of this search."""
 
     @property
     def differs_from_greedy(self) -> bool:
@@ -132,6 +136,9 @@ def beams_of(
         max_tokens: most tokens to write.
         decoding: the settings of the search; an encoder alone has one beam.
         step: the step of the model.
+
+    Raises:
+        ValueError: the batch has another number of questions than one.
     """
     eos_id = task.tgt_tokenizer.eos_id
     one = replace(decoding, width=1)

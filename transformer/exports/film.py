@@ -44,7 +44,7 @@ MOST_FRAMES = 60
 FIRST_MS, EACH_MS, LAST_MS = 1500, 150, 3000
 """Milliseconds for the first frame, each further one, and the last one."""
 STRIP_STEPS = 7
-"""Number of maps in a strip."""
+"""Maximum number of maps in a strip."""
 EACH_MAP, LABELS, LEGEND = 300, 250, 250
 """Pixels for each map, for the labels of its rows, and for the legend beside all maps."""
 LARGEST_TYPE = 22.0
@@ -55,9 +55,11 @@ def film_gif(view: RunView, *, word: str, site: str, head: int) -> bytes:
 
     Args:
         word: a tracked word of the run.
+        head: counted from 0.
 
     Raises:
-        InputError: nothing has been recorded of this word, or no font here has its letters.
+        InputError: nothing has been recorded of this word, or no font on this machine has one of the letters.
+        ValueError: the model has no such head.
     """
     frames, maps = _chosen(view, MOST_FRAMES, word, site, head)
     facts = [_facts(view, frame, word, site, head, shown) for frame, shown in zip(frames, maps, strict=True)]
@@ -190,7 +192,8 @@ def _gif(images: Sequence[Image.Image], *, pictures: bool) -> bytes:
 
 
 def _map_colors() -> Image.Image:
-    """The palette of maps: the scale of weights, text, and the marks of blocked cells."""
+    """The palette of maps: the scale of weights, text, blocked cells and their marks, the stripes of heads
+    that are off, and the bar of progress."""
     scale = SCALE(np.arange(SCALE.N))[:, :3]
     soft = np.linspace(0.0, 1.0, 24)[:, None]  # the edges of letters
     inks = [1 - soft * (1 - np.array(to_rgb(color))) for color in (INK, colors.WRONG)]
@@ -217,9 +220,11 @@ def filmstrip_png(view: RunView, *, word: str, site: str, head: int) -> bytes:
 
     Args:
         word: a tracked word of the run.
+        head: counted from 0.
 
     Raises:
-        InputError: nothing has been recorded of this word, or no font here has its letters.
+        InputError: nothing has been recorded of this word, or no font on this machine has one of the letters.
+        ValueError: the model has no such head.
     """
     frames, maps = _chosen(view, STRIP_STEPS, word, site, head, moments=False)
     over = maps[0].over

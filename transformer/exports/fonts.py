@@ -39,14 +39,14 @@ def film_problem(view: RunView, word: str) -> str | None:
 
 
 def families() -> list[str]:
-    """The fonts that are on this machine."""
+    """Those of `FONTS` that are on this machine."""
     return [family for family in FONTS if _letters_of(family)]
 
 
 @cache
 def _letters_of(family: str) -> frozenset[str]:
     """Every letter of a font; none where it is not on this machine."""
-    from matplotlib import font_manager  # slow to import; words of a to z do not need it
+    from matplotlib import font_manager  # slow to import; `film_problem` needs none for ASCII
 
     if family not in font_manager.get_font_names():
         return frozenset()

@@ -16,7 +16,7 @@ from transformer.shared.attention_info import BY_HAND, FUTURE, OPEN, PADDING
 
 
 def film_frames(view: RunView, most: int, word: str, *, moments: bool = True) -> tuple[Frame, ...]:
-    """Select evenly spaced frames of a tracked word: always the first and the last, and moments if they fit.
+    """Select evenly spaced frames of a tracked word: always the first and the last, and the moments that fit.
 
     Args:
         most: maximum number of frames, at least 2.
@@ -38,7 +38,7 @@ def film_frames(view: RunView, most: int, word: str, *, moments: bool = True) ->
     protected = {moment.step for moment in view.moments} if moments else set()
     marked = [i for i in range(1, last) if steps[i] in protected]
     stay = {marked[i] for i in _spread(len(marked), min(len(marked), most - 2))}
-    spaced = min(most, len(steps))  # at least 2: the first and the last
+    spaced = min(most, len(steps))  # stays at least 2, the first and the last, if there are two
     while len(chosen := stay | set(_spread(len(steps), spaced))) > most:
         spaced -= 1
     return tuple(view.frames.of_step(steps[i]) for i in sorted(chosen))
@@ -50,7 +50,7 @@ def share_of(view: RunView, shown: Sequence[object]) -> str:
 
 
 def _spread(n: int, count: int) -> list[int]:
-    """Return this many evenly spaced indices below n."""
+    """Return `count` evenly spaced indices below n, as far as rounding allows."""
     return [int(i) for i in np.linspace(0, n - 1, count).round()] if count else []
 
 
@@ -83,7 +83,7 @@ class Map:
     reasons: Array
     """(Q, K), why a cell is blocked: OPEN, FUTURE, PADDING or BY_HAND."""
     wrong: dict[int, str]
-    """The wrong token that each such row predicts; empty if the right answer is not known."""
+    """Each row that predicts a wrong token, to that token; empty if the right answer is not known."""
     off: bool
     """Whether the head is switched off."""
     over: Over | None = None
@@ -100,8 +100,8 @@ class Map:
 def map_of(frame: Frame, word: str, site: str, head: int, like: Frame) -> Map:
     """Return a map, padded to the size that it has in the frame `like`: added cells are blocked.
 
-    If the right answer is not known, the labels are tokens of the model's own output, which may change from
-    step to step.
+    If the right answer is not known, the labels are those of this frame: they may hold tokens of the model's
+    own output, which may change from step to step.
     """
     sides = frame.axes[site]
     row = frame.row_of(word)
@@ -148,7 +148,7 @@ def over_picture(view: RunView, shown: Map, word: str, site: str) -> Map:
 
 
 def check_head(frame: Frame, site: str, head: int) -> None:
-    """Raises ValueError if the model has no such head."""
+    """Raise ValueError if the model has no such head; heads are counted from 0."""
     if site not in frame.axes or not 0 <= head < frame.n_heads(site):
         raise ValueError(
             f"There is no head {head} at {site!r}, counted from 0; the sites are {', '.join(frame.axes)}."

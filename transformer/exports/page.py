@@ -28,17 +28,17 @@ from transformer.recording.view import RunView
 _HERE = Path(__file__).parent
 _PLAYER = _HERE.parent / "player" / "browser"
 ROOM = 7_400_000
-"""Most bytes of maps in a page, before compression. A run of 300 steps has fewer; a longer one is shown with
-fewer steps."""
+"""Most bytes of recordings in a page, before compression. A default run has fewer; a larger recording is
+shown with fewer of its steps."""
 PASSES, ROOM_OF_PASSES, ROOM_OF_PARTS = 12, 1_250_000, 1_250_000
-"""Most steps whose whole forward pass a page holds, most characters that these take, and the parts of their
-scores."""
+"""Most steps whose whole forward pass a page holds; most characters of these passes; most characters of the
+parts of their scores."""
 INTEGERS = 50_000
-"""The ids of tokens are below it: integers from 0 to it stay as they are."""
+"""`rounded` leaves whole numbers from 0 to this one as they are, so that ids of tokens up to it are exact."""
 
 
 def html_page(view: RunView, *, word: str, site: str, head: int) -> str:
-    """The whole page, with the recorded frames, the player and plotly.js inside.
+    """The whole page, with as many of the recorded frames as fit, the player and plotly.js inside.
 
     Args:
         word: the word shown first; if it has not been recorded, the first recorded one is shown.
@@ -47,6 +47,7 @@ def html_page(view: RunView, *, word: str, site: str, head: int) -> str:
 
     Raises:
         InputError: nothing has been recorded yet.
+        ValueError: the model has no such head.
     """
     if view.frame is None:
         raise InputError("Nothing has been recorded yet; wait until the untrained model is shown.")
@@ -109,7 +110,11 @@ def _chunks(shown: RunView) -> dict[str, str]:
 
 
 def packed(content: bytes) -> str:
-    """Compress, and write 7 bits in each letter. A page would not keep some letters; they are 128 later."""
+    """Compress, and write 7 bits in each character.
+
+    The characters that a page would not keep (NUL, line feed, carriage return, <) are replaced by those whose
+    code is 128 larger.
+    """
     bits = np.unpackbits(np.frombuffer(zlib.compress(content, 9), np.uint8))
     sevens = np.packbits(np.pad(bits, (0, -len(bits) % 7)).reshape(-1, 7), axis=1) >> 1
     return sevens.tobytes().decode("ascii").translate({code: code + 128 for code in b"\0\n\r<"})
@@ -142,7 +147,7 @@ def thinned_to_fit(view: RunView, parts: int = 1, moments: Set[int] = frozenset(
 
     Args:
         parts: number of runs that share the room.
-        moments: steps of moments of the other runs, which stay too, so that all keep the same steps.
+        moments: further steps that stay: the moments of the other runs beside it.
     """
     frames = view.frames.thinned({moment.step for moment in view.moments} | moments, ROOM // parts)
     records = [record for record in frames.records if not isinstance(record, Chunk)]
@@ -155,12 +160,12 @@ def passes(view: RunView, word: str) -> tuple[dict[int, str], dict[int, str]]:
     """The forward passes of a word at some steps: the last, the first, near moments, and evenly spaced ones.
 
     Returns:
-        By step the packed result of `rounded`; empty if there is no room, or the word cannot be asked. And by
-        step the packed parts of its scores, where there is room.
+        By step the packed result of `rounded`, as far as there is room; empty if no weights are kept, or the
+        word cannot be asked. And by step the packed parts of its scores, as far as there is room.
     """
-    from transformer.anatomy import boxes  # imports torch
+    from transformer.anatomy import boxes
     from transformer.anatomy.parts import packed_parts
-    from transformer.anatomy.trace import trace
+    from transformer.anatomy.trace import trace  # imports torch
 
     snapshots = {snapshot.step: snapshot for snapshot in view.snapshots}
     steps = sorted(snapshots)
@@ -188,7 +193,7 @@ def passes(view: RunView, word: str) -> tuple[dict[int, str], dict[int, str]]:
 
 
 def rounded(passed: bytes) -> bytes:
-    """A result of `boxes.packed` whose numbers have only the four digits that a page shows.
+    """A result of `boxes.packed` with four digits of each number; whole ones up to `INTEGERS` stay exact.
 
     Returns:
         A line of JSON, then the numbers, integers times powers of 10: the low bytes of all integers plus

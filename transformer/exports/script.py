@@ -20,7 +20,7 @@ _WRITTEN: dict[str, tuple[object, ...]] = {
     "decoding": ("greedy",),
     "tensorboard": (False,),
 }
-"""Settings for which the script supports only these values; others are refused, never ignored."""
+"""Settings for which the script supports only these values; with another value there is no script."""
 
 
 def script(config: RunConfig) -> str:

@@ -24,7 +24,7 @@ DPI = 72
 """At 72 dots per inch, a point is a pixel."""
 INK = "#1f2430"
 DARK, DARKEST, SHARP = "#0d081e", 0.9, 64
-"""Colour and opacity over patches without weight; pixels up to which a picture is not smoothed."""
+"""Colour and opacity over patches without weight; width in pixels up to which a picture is not smoothed."""
 SCALE = LinearSegmentedColormap.from_list("weights", colors.VIRIDIS, N=180)
 """The colours of the app's maps, few enough for the palette of a GIF."""
 BY_ROOT = PowerNorm(0.5, vmin=0.0, vmax=1.0)
@@ -51,7 +51,7 @@ def type_of(size: float, color: str = INK) -> dict[str, Any]:
 
 
 def fitting_size(text: str, largest: float, width: float) -> float:
-    """The largest font size up to `largest` at which the text is at most `width` pixels wide."""
+    """A font size, at most `largest`, at which the text is at most `width` pixels wide."""
     figure, canvas = sheet(1, 1)
     size = largest
     for _ in range(2):  # small type is relatively wider, so the text is measured again
@@ -61,7 +61,10 @@ def fitting_size(text: str, largest: float, width: float) -> float:
 
 
 def draw_cells(axes: Axes, shown: Map) -> list[Artist]:
-    """Draw the weights, and each blocked cell in the style of its reason; returns all that was drawn."""
+    """Draw the weights, and each blocked cell in the style of its reason; or the picture, if there is one.
+
+    Returns all that was drawn.
+    """
     if shown.over is not None:
         return draw_over(axes, shown.over)
     n_rows, n_columns = shown.weights.shape
@@ -105,7 +108,9 @@ def draw_over(axes: Axes, over: Over) -> list[Artist]:
 
 
 def draw_tokens(axes: Axes, shown: Map, size: float, *, rows: bool = True) -> list[Artist]:
-    """Write the tokens before each row and under each column; returns all that was drawn.
+    """Write the tokens before each row and under each column, but none beside a picture.
+
+    Returns all that was drawn.
 
     Args:
         size: the font size.
@@ -127,7 +132,10 @@ def draw_tokens(axes: Axes, shown: Map, size: float, *, rows: bool = True) -> li
 
 
 def draw_legend(figure: Figure, beside: Axes | Sequence[Axes], maps: Sequence[Map]) -> None:
-    """Draw the colours of the weights beside maps, and what their blocked cells look like."""
+    """Draw the colours of the weights beside maps, and what their blocked cells look like.
+
+    Draws nothing if the maps are drawn over a picture.
+    """
     if maps[0].over is not None:
         return
     bar = figure.colorbar(ScalarMappable(BY_ROOT, SCALE), ax=beside, shrink=0.5, label="weight")

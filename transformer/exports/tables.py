@@ -1,4 +1,5 @@
-"""A run's numbers for other programs: curves as CSV and Parquet, a frame as JSON, weights as safetensors."""
+"""Runs as numbers for other programs: curves as CSV and Parquet, the ends of several runs as CSV, a frame as
+JSON, weights as safetensors."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ DIGITS = 4
 
 
 def endings_csv(views: Sequence[RunView]) -> str:
-    """A row for each of several runs: its seed and state, the head that turned first, the first steps with a
-    half, nine tenths and 99% of the held-out examples right."""
+    """A row for each of several runs: its seed, state, step and id, the head that turned first, and the first
+    steps with a half, nine tenths and 99% of the held-out examples right."""
     columns = ["seed", "state", "step", "turned", "site", "head", "run", *(f"right_{mark}" for mark in MARKS)]
     file = io.StringIO()
     rows = csv.writer(file, lineterminator="\n")
@@ -54,12 +55,14 @@ def curves_parquet(view: RunView) -> bytes:
 def frame_json(view: RunView, frame: Frame) -> str:
     """Everything recorded at one step: each word's tokens, output and attention maps, and the heads' scores.
 
-    A map is a list of rows (queries), each a list of weights (keys); null where a mask blocks. For each site,
-    `rows` and `columns` name their tokens (`src_tokens`, `tgt_tokens` or `seq_tokens` of each word);
+    The maps of a site are a list of heads, each a list of rows (queries), each a list of weights (keys); null
+    where a mask or an intervention blocks. For each site, `rows` and `columns` name the side of their tokens
+    (src: `src_tokens` of each word; also tgt or seq, or a name of an own model);
     `writes`: whether rows write tokens; `causal`: whether the future is blocked; `padding`: whether [PAD] is
     blocked (if not, it is on the maps). BLEU and chrF, 0 to 100, are of the same evaluation as
     `held_out_words`; null where answers are not sentences. If the right answer of a word is not known,
-    `answer` and `right` are null, and its maps run over the model's own output of the step `written_at`.
+    `answer` and `right` are null; if `written_at` is not null, the maps of the word run over the model's own
+    output of that step.
     Outputs and scores are of the newest step that measured them: `output_step` and `scored_step`.
     A word that was added after that step has no output: the fields about it are null.
     """

@@ -33,12 +33,15 @@ class Aligned:
 
 
 def alignment(pair: Aligned, *, title: str) -> Picture:
-    """Draw the question above its answer, each token joined to those that it comes from.
+    """Draw the question above its answer, each token of the answer joined to those that it comes from.
 
     Shape number row * columns + column is the line from token `row` of the answer to token `column` of the
     question. Those of the first token of the answer are lit, as an example. "meta" in the layout holds both
     counts, with which the live figure shows only the lines of the token under the pointer. Long
     sentences get a smaller font.
+
+    Raises:
+        ValueError: there are not as many rows of links as tokens in the answer.
     """
     links = pair.links
     if len(links) != len(pair.target):
@@ -83,7 +86,7 @@ def _places(source: Sequence[str], target: Sequence[str]) -> tuple[list[float], 
     for tokens in (source, target):
         places, end = [], 0.0
         for token in tokens:
-            # Chinese characters are two letters wide.
+            # Wide characters, such as Chinese ones, are two letters wide.
             width = sum(2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in token)
             places.append(end + width / 2)
             end += width + BETWEEN
@@ -111,7 +114,7 @@ def _tokens(
     side: str,
     size: float,
 ) -> Part:
-    """A row of tokens; those without a link are in italics and have no marker."""
+    """A row of tokens; those without a link (`alone`) are in italics and have no marker."""
     shown = [
         f"<i>{escaped(token)}</i>" if single else escaped(token)
         for token, single in zip(tokens, alone, strict=True)

@@ -20,9 +20,9 @@ KINDS = (
     ("the right token", colors.RIGHT),
     ("the likeliest, and wrong", colors.WRONG),
 )
-"""The traces of a panel with their colours; the last one where the likeliest token is not the right one."""
+"""The traces of a panel with their colours; the last one only where the likeliest token is wrong."""
 BELOW = 0.4
-"""Extra space, in rows, above the bar of the expected token if that is not among the likeliest tokens."""
+"""Space, in rows, above the bar of the expected token if that is not among the likeliest tokens."""
 LETTER = 0.022
 """Share of the picture's width that one letter of a label needs where the picture is narrow."""
 
@@ -44,7 +44,10 @@ def next_token_bars(
         free: (V,) those after the letters that the model wrote itself; None where its writing has ended.
         expected: id of the right next token, shown even where it is not among the highest; None where no
             answer is known.
-        most: bars in a panel.
+        most: likeliest tokens in a panel; the expected token may come after them.
+
+    Raises:
+        ValueError: there are not as many probabilities as tokens.
     """
     for name, probabilities in (("forced", forced), ("free", free)):
         if probabilities is not None and probabilities.shape != (len(tokens),):
@@ -63,7 +66,7 @@ def next_token_bars(
 def _bars(
     probabilities: Array | None, tokens: Sequence[str], expected: int | None, n: int
 ) -> tuple[Array, list[str]]:
-    """The lengths of all bars (kinds, n + 1), NaN where a bar is of another kind, and their labels.
+    """The lengths of all bars, (kinds, n + 1), NaN where there is no bar of this kind, and their labels.
 
     The last place is that of the expected token where it is not among the n highest.
     """

@@ -1,4 +1,4 @@
-"""Every colour of every picture, named once; the scales of tables and the look of blocked cells."""
+"""The colours of pictures and maps, the scales of tables, and the look of blocked cells."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def rgb(color: str) -> tuple[int, ...]:
 
 
 def mixed(low: str, high: str, share: float) -> str:
-    """The colour at a share of the way from `low` to `high`."""
+    """The colour at a share, 0 to 1, of the way from `low` to `high`, such as rgb(68,1,84)."""
     ends = zip(rgb(low), rgb(high), strict=True)
     return "rgb({},{},{})".format(*(round(a + share * (b - a)) for a, b in ends))
 
@@ -32,7 +32,7 @@ Stops = list[tuple[float, str]]
 
 
 def by_root(scale: Sequence[str], parts: int) -> Stops:
-    """The stops of a colour scale over 0 to 1 whose colour at w is that of the given scale at √w."""
+    """`parts` + 1 stops of a colour scale over 0 to 1 whose colour at w is that of the given scale at √w."""
     stops: Stops = []
     for i in range(parts + 1):
         place, share = divmod(i / parts * (len(scale) - 1), 1)
@@ -47,19 +47,19 @@ letters gets in an untrained model would look almost black."""
 WEIGHT_TICKS = {0.0: "0", 0.01: "1", 0.05: "5", 0.25: "25", 0.5: "50", 1.0: "100%"}
 """Tick labels of the legend of weights, in percent, by weight."""
 CAUSAL = "#8f959e"
-"""A cell blocked because it lies in the future; hatched with a slash as well."""
+"""A cell blocked because it lies in the future; marked with a slash as well, where there is room."""
 PADDING = "#d9825b"
-"""A cell blocked because its column is padding; marked with a dot as well."""
+"""A cell blocked because its column is padding; marked with a dot as well, where there is room."""
 BLOCKED_BY_HAND = "#c9a6e8"
-"""A cell that is blocked by hand; crossed as well."""
+"""A cell that is blocked by hand; crossed as well, where there is room."""
 OFF = "#838b96"
 """The stripes over a head that is switched off."""
 MARK = "#1c1830"
-"""The marks upon blocked cells."""
+"""The marks upon blocked cells, and other dark marks and texts."""
 ALLOWED = "#e9eef5"
-"""A cell that the mask leaves open."""
+"""A cell that the mask leaves open, and a cell with a token id."""
 MIRROR = "#ff4fa3"
-"""The outline of the mirrored letters; far from every colour of the weights."""
+"""The outline of the mirrored letters and of lit tiles; far from every colour of the weights."""
 NEEDED = "#ff7a1a"
 """The corner of a head that matters most."""
 TRAIN = "#3d8fd1"
@@ -70,26 +70,27 @@ LEFT, RIGHT_RUN = "#3d8fd1", "#e0812f"
 """The left and the right run of a race, and in their difference the one with the higher
 weight; distinct for colour-blind viewers."""
 GHOST = "#9aa0a6"
-"""The run before this one."""
+"""Grey for what stays in the background, such as the run before this one."""
 RIGHT = "#1a9e6f"
 WRONG = "#d1495b"
 MARKER = "#838b96"
-"""The dotted line at the step that is looked at."""
+"""The dotted line at the step that is looked at, the dashed one at a threshold, and faint text."""
 ATTENTION_LINE = "#3d8fd1"
 """Lines of attention, gold links, and kept branches of a beam search."""
 HIGHLIGHT = "#ee7d1e"
-"""The lines of the highlighted token, which differ from the others in width as well."""
+"""What is highlighted: the lines of a token, a row of a map, the answer of a beam search; wider as well."""
 NAMED = ("#e0701a", "#0f9bd1", "#c65fa8", "#6f8f1f")
-"""The heads with the highest scores; distinct for colour-blind viewers, and from the grey of all others."""
+"""The heads that are named beside their curves; distinct for colour-blind viewers, and from the grey of all
+others."""
 SHARES = "Cividis"
 """The scale of shares that are right, from 0 to 1: as uniform and as safe for colour-blind viewers as the
 scale of weights, but not to be confused with it."""
 QUERY = "#2a7fd0"
-"""Queries, wherever they are drawn; like keys and values, they are labelled too."""
+"""Queries, and questions in a histogram; like keys and values, they are labelled too."""
 KEY = "#d9730d"
-"""Keys, wherever they are drawn."""
+"""Keys, and answers in a histogram."""
 VALUE = "#9a52d4"
-"""Values, and what is made of them alone, wherever they are drawn."""
+"""Values, and what is made of them alone."""
 NEGATIVE = "#565b64"
 """Numbers below zero of a query, key or value: darker, the further below."""
 NEUTRAL = "#f4f4f2"
@@ -99,7 +100,7 @@ BELOW_ZERO, ABOVE_ZERO = "#8c510a", "#01665e"
 
 
 def two_sided(below: str, above: str) -> Stops:
-    """A scale with zero in its middle."""
+    """A scale over 0 to 1 with `NEUTRAL`, for zero, in its middle."""
     return [(0, below), (0.5, NEUTRAL), (1, above)]
 
 

@@ -1,4 +1,4 @@
-"""The curves of a run: loss above, accuracy below, training and held-out apart; the run before as a ghost."""
+"""The curves of a run: loss above, accuracy below, with the run before as a ghost; or any numbers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AXIS: Part = {"zeroline": False, "tickfont": {"size": 12}}
 
 @dataclass(frozen=True)
 class Series:
-    """The numbers of one run, one entry a step; NaN where a step has none."""
+    """The numbers of one run, (N,) each, one entry a step; NaN where a step has none."""
 
     steps: Array
     loss: Array
@@ -31,7 +31,7 @@ class Series:
 
 
 def thinned(steps: Array, *curves: Array, most: int = MAX_POINTS) -> tuple[Array, ...]:
-    """At most about `most` points: each the mean of a few neighbouring steps, at the last of them.
+    """At most `most` points: each the mean of a few neighbouring steps, at the last of them.
 
     Returns:
         The steps of the points, then the values of each curve.
@@ -70,8 +70,8 @@ def highest_loss(n_tokens: int, *losses: Array) -> float:
 
     Args:
         n_tokens: size of the vocabulary.
-        losses: losses that must fit too, as a confident wrong answer costs more than a guess. If they do not
-            fit, the top becomes the next even number.
+        losses: losses that must fit too, as a confident wrong answer costs more than a guess; NaN is ignored.
+            If they do not fit, the top is the lowest even number at which they do.
     """
     top = round(float(np.log(n_tokens)) + 0.5, 1)
     highest = max((float(np.nanmax(loss)) for loss in losses if not np.isnan(loss).all()), default=0.0)
@@ -101,7 +101,7 @@ def step_axis(planned: int) -> Part:
 
 
 def panel_name(text: str, top: float, x: float = 1.0, anchor: str = "right top", size: int = 12) -> Part:
-    """The name of a panel; by default inside its upper right corner, where no curve begins or ends."""
+    """The name of a panel; by default inside its upper right corner."""
     beside = (
         {"xshift": -8} if anchor.startswith("right") else {}
     )  # the marker of the newest step is at the edge
@@ -120,10 +120,10 @@ def curves(
     """Loss and accuracy against the step; a player draws the run before behind them (`ghost`).
 
     Args:
-        planned: the last step of the plan; the axis ends there.
+        planned: the last step on the axis.
         highest_loss: top of the loss axis, as the function `highest_loss` returns it.
         run_id: a zoom is kept as long as this stays the same.
-        marker: the step that is looked at.
+        marker: the step that is looked at; None hides the marker.
         called: the plural nouns for parts of an answer and for examples, such as letters and words.
     """
     nothing = np.empty(0)
@@ -140,7 +140,7 @@ def curves(
 
 
 def ghost(run: Series) -> dict[str, Array]:
-    """The arrays that show a run in grey behind the curves of another."""
+    """The arrays that show a run in grey behind the curves of another: of traces 0 and 1 of `curves`."""
     steps, loss = thinned(run.steps, run.loss)
     return arrays_of([(steps, loss), *_measured(run.steps, run.exact)])
 
@@ -152,9 +152,9 @@ def number_curves(
 
     Args:
         steps: (N,), ascending.
-        numbers: (N,) values by name; NaN where a step has none.
+        numbers: (N,) values by name, of at least one name; NaN where a step has none.
         run_id: a zoom is kept as long as this stays the same.
-        marker: the step that is looked at.
+        marker: the step that is looked at; None hides the marker.
     """
     lines = [thinned(x, y) for number in numbers.values() for x, y in _measured(steps, number)]
     return Picture(
@@ -170,7 +170,7 @@ def _number_spec(names: tuple[str, ...], run_id: str) -> str:
     height, gap = 1 / len(names), 0.08
     data, axes, panels = [], {}, []
     for i, name in enumerate(names):
-        top, axis = 1 - i * height, "y" if i == 0 else f"y{i + 2}"  # a player draws y2 beside a map
+        top, axis = 1 - i * height, "y" if i == 0 else f"y{i + 2}"
         hover = f"{name}: %{{y:.4g}}<extra></extra>"
         data.append(curve(name, {"color": colors.TRAIN, "width": 1.5}, hover, yaxis=axis))
         axes[f"yaxis{axis[1:]}"] = AXIS | {"domain": [top - height + (gap if i < len(names) - 1 else 0), top]}
@@ -245,7 +245,7 @@ def _spec(planned: int, highest_loss: float, run_id: str, called: tuple[str, str
 
 
 def _curve(name: str, axis: str, color: str, width: float, *, dash: str = "solid", legend: str = "") -> Part:
-    """A curve of the loss or of a share; `legend` is its name in the legend, or empty."""
+    """A curve of the loss or of a share; `legend` is its name in the legend, empty if it is not there."""
     unit = "%{y:.1%}" if axis == "y2" else "%{y:.3f}"
     look = {"color": color, "width": width, "dash": dash}
     hover = f"{name}: {unit}<extra></extra>"

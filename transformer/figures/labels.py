@@ -22,7 +22,7 @@ class MapAxes:
     causal: bool = False
     """Whether the upper triangle is blocked."""
     marked: bool = False
-    """Whether its rows write, so that some may be wrong."""
+    """Whether its rows write tokens, some of which may be wrong."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -44,7 +44,8 @@ def map_axes(
     Args:
         src_tokens: tokens that the encoder reads.
         tgt_tokens: tokens that the decoder reads; the same as `src_tokens` in a model with only one stack.
-        expected: for each row that writes, the token that it should write; empty where it should write none.
+        expected: for each row, the token that it should write; empty where it should write none. Not used
+            if the rows do not write.
     """
     noun = called(src_tokens)
     question = "word" if noun == "letter" else "question"
@@ -80,7 +81,7 @@ def called(tokens: Sequence[str]) -> str:
 def wrong_predictions(
     axes: AttentionInfo, expected: Sequence[str], predicted: Sequence[str]
 ) -> dict[int, str]:
-    """The predicted token of each row that predicts a wrong one; empty if the rows do not write."""
+    """Row to its predicted token, for each row that should write another; empty if the rows do not write."""
     if not axes.writes:
         return {}
     pairs = zip(expected, predicted, strict=True)

@@ -58,7 +58,7 @@ def length_histogram(
 
 
 def _bars(side: str, lengths: Sequence[int], longest: int, unit: str, color: str, axis: str) -> Part:
-    """The bars of one side: how many there are of each length."""
+    """The bars of one side: how many there are of each length from 1 on."""
     counts = np.bincount(np.asarray(lengths, dtype=int), minlength=longest + 1)[1:]
     return {
         "type": "bar",
@@ -101,8 +101,12 @@ def length_heatmap(
         share: (lengths, positions) share of letters that are right; NaN where there is no such letter.
         asked: (lengths,) how many words of each length were asked.
         exact: (lengths,) share of words that are right to the last letter: a column of its own.
-        longest_trained: letters of the longest word of the training; a line stands below its row.
+        longest_trained: letters of the longest word of the training; a line stands below its row, if longer
+            words follow.
         shortest: letters of the words of the first row.
+
+    Raises:
+        ValueError: the arrays do not have the same lengths.
     """
     n_lengths, n_positions = share.shape
     for name, array in (("asked", asked), ("exact", exact)):

@@ -27,6 +27,9 @@ def line_view(weights: Array, axes: MapAxes, *, title: str, step: int, lit_row: 
     Args:
         weights: (rows, columns) in [0, 1]; NaN where a mask or an intervention blocks: no line.
         lit_row: the row of the current token; its label is bold, its lines are wider and in another colour.
+
+    Raises:
+        ValueError: the shape of the weights does not fit the axes.
     """
     axes.check(weights)
     opacities = np.nan_to_num(weights.astype(float), nan=0.0).clip(0.0, 1.0).tolist()

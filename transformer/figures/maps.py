@@ -22,7 +22,7 @@ MAX_WRONG_TOKEN_LETTERS = 7
 RIGHT_MARGIN, LEGEND, TOP_MARGIN, TITLES = 46, 44, 44, 36
 """Pixels right of a map for wrong tokens and the legend, above it for the title, below it for axis titles."""
 WIDEST = 150
-"""Maximum length of an axis label, in pixels."""
+"""Most pixels that an axis label gets."""
 BESIDE: Part = {
     "xref": "container",
     "x": 1,
@@ -58,13 +58,16 @@ def large_map(
     lit_row: int | None = None,
     off: bool = False,
 ) -> Picture:
-    """The map of one head, large enough to be read from the back of a room.
+    """The map of one head in large type, with its legend.
 
     Args:
         weights: (rows, columns) in [0, 1]; NaN where a mask or an intervention blocks.
         wrong: maps each row that would write a wrong token at this step to that token.
         lit_row: the current row, which gets a frame.
         off: whether the head is switched off.
+
+    Raises:
+        ValueError: the shape of the weights does not fit the axes.
     """
     axes.check(weights)
     marks = [""] * len(axes.rows)
@@ -164,9 +167,12 @@ def map_strip(
 
     Args:
         weights: for each layer, (H, rows, columns) in [0, 1]; NaN where a mask or an intervention blocks.
-        lit: for each layer, whether each head has reached the mirror threshold.
+        lit: for each layer, whether each head has a target score at or above the threshold; it is outlined.
         chosen: (layer, head) that is shown large.
         off: (layer, head) of each head that is switched off.
+
+    Raises:
+        ValueError: the shape of a map does not fit the axes.
     """
     n_layers, n_heads = len(weights), len(weights[0])
     shape = axes.shape
@@ -264,7 +270,7 @@ def _hidden(names: Sequence[str], ends: list[float]) -> Part:
 
 
 def _column_axis(tokens: Sequence[str], size: int) -> tuple[Part, int]:
-    """The column axis: letters are horizontal; words and adjacent special tokens, being wider, are slanted.
+    """The column axis: its labels are slanted if words are among them, or adjacent special tokens.
 
     Returns:
         The axis, and the height of its labels in pixels.

@@ -11,7 +11,7 @@ from transformer.figures import colors
 Part = dict[str, Any]
 
 BARE: Part = {"showgrid": False, "showline": False, "zeroline": False, "ticks": ""}
-"""An axis without lines of its own."""
+"""An axis without lines and ticks of its own."""
 PAPER: Part = {"xref": "paper", "yref": "paper"}
 """Coordinates as shares of the plot area instead of axis values."""
 ZERO_TO_ONE: Part = {"zmin": 0.0, "zmax": 1.0, "colorscale": colors.WEIGHTS}
@@ -53,14 +53,14 @@ def frame(rows: tuple[int, int], columns: tuple[int, int], color: str, width: in
 
 
 def texts(x: Sequence[float], y: Sequence[float], shown: Sequence[str], size: float, **more: Any) -> Part:
-    """A text at each point, with a marker for hover."""
+    """A text at each point, by default with a marker for hover."""
     points = {"x": list(x), "y": list(y), "text": list(shown)}
     font = {"textfont": {"size": size}, "cliponaxis": False}
     return {"type": "scatter", "mode": "markers+text", **points, **font, **more}
 
 
 def share_bar(name: str) -> Part:
-    """The legend of colours from 0 to 100%, on a linear scale."""
+    """The legend of colours from 0 to 100%; by default with the ticks of a linear scale."""
     return {
         "title": {"text": name, "side": "top", "font": {"size": 12}},
         "thickness": 10,

@@ -28,7 +28,7 @@ class Picture:
     """Rectangles (x0, x1, y0, y1) in axis coordinates, hatched to show that a head is switched off."""
 
     def figure(self) -> dict[str, Any]:
-        """The whole Plotly figure, for a static page, an export or a test."""
+        """The Plotly figure with its arrays, for a static page, an export or a test; without `hatched`."""
         figure: dict[str, Any] = json.loads(self.spec)
         for name, values in self.arrays.items():
             trace, attribute = name.split(".")

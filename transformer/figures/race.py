@@ -11,7 +11,7 @@ from transformer.figures import colors
 from transformer.figures.curves import AXIS, curve, panel_name
 
 _STOPS = 12
-"""Stops of the scale on each side of zero."""
+"""Stops of the scale on each side of zero, which has one more."""
 _TICKS = (-1.0, -0.25, 0.0, 0.25, 1.0)
 _BETWEEN = 0.1
 """Share of the width that lies between both panels of the curves."""
@@ -44,12 +44,13 @@ def _by_root() -> colors.Stops:
 def race_curves(examples: str | None, names: tuple[str, ...]) -> str:
     """The figure of the curves of several runs, without data: two panels beside each other.
 
-    Of two runs the left panel is the training loss, of more the best score of a head; the right one is
-    accuracy. Traces 2i and 2i + 1 are the left and the right panel of run i. The player sets the ranges.
+    Of two runs the left panel is the training loss, of more the score of the clearest head; the right one is
+    accuracy, hidden if only losses are known. Traces 2i and 2i + 1 are the left and the right panel of run i.
+    The player sets the ranges of steps and losses.
 
     Args:
         examples: the plural noun for the examples of the task; None if only losses are known.
-        names: of the runs.
+        names: of the runs; two are called left and right instead.
     """
     many = len(names) > 2
     sides = ((colors.LEFT, "left"), (colors.RIGHT_RUN, "right"))
@@ -74,7 +75,6 @@ def race_curves(examples: str | None, names: tuple[str, ...]) -> str:
         "xaxis": axis | {"domain": [0, 0.5 - _BETWEEN / 2]},
         "xaxis2": axis | {"domain": [0.5 + _BETWEEN / 2, 1], "anchor": "y3"},
         "yaxis": share_axis if many else dict(AXIS),
-        # Not yaxis2: a style sheet hides its labels, which are the marks beside a map.
         "yaxis3": share_axis | {"anchor": "x2"},
         "annotations": [
             panel_name(title, *place),

@@ -26,7 +26,7 @@ from transformer.insight.scores import THRESHOLD
 LINE_OF_TEXT = 0.13
 """Height of a line of text in a low picture, as a share of the score axis."""
 MARGIN = 0.04
-"""Room above and below the scores, as a share of the axis."""
+"""Room above and below the scores, as a share of their range."""
 SPLIT = (0.36, 0.44)
 """Where the panel of the loss ends and that of the scores begins."""
 
@@ -44,14 +44,14 @@ def score_curves(
     marker: int | None = None,
     shares: bool = True,
 ) -> Picture:
-    """The score of each head against the step; those that end farthest from 0 are coloured and named.
+    """The score of each head against the step; the few that end farthest from 0 are coloured and named.
 
     Args:
         steps: (N,) steps at which the scores were measured.
         scores: the (N,) scores of each head, by its name; NaN where there is none.
         loss_steps: (M,) steps of the losses.
         loss: (M,) training losses.
-        planned: the last step of the plan; both axes end there.
+        planned: the last step on the axis.
         highest_loss: top of the loss axis.
         run_id: a zoom is kept as long as this stays the same.
         marker: the step to mark; None hides the marker.
@@ -90,7 +90,7 @@ def _last(values: Array) -> float | None:
 
 
 def _range(lines: list[Array]) -> tuple[float, float]:
-    """The lowest and the highest of all numbers, and of 0."""
+    """The lowest and the highest of all numbers and 0; (0, 1) if these are equal."""
     all_values = np.concatenate([*lines, np.zeros(1)])
     low, high = float(np.nanmin(all_values)), float(np.nanmax(all_values))
     return (low, high) if high > low else (0.0, 1.0)

@@ -25,7 +25,7 @@ TYPE: dict[str, Part] = {
 }
 MEANING = {PRUNED: "fell out of the beam", KEPT: "went on", FINISHED: "finished", CHOSEN: "the answer"}
 ROWS_WITH_SHARES = 6
-"""Maximum number of rows that leaves room for probabilities under the tokens."""
+"""Maximum number of rows with room for probabilities under the tokens."""
 START = "start"
 WIDE, TALL = 840, 240
 """Width and height of all boxes of a small picture together, in pixels."""
@@ -40,6 +40,9 @@ def beam_tree(nodes: Sequence[Hypothesis], tokens: Sequence[str], *, title: str,
         nodes: parents before their children.
         tokens: the newest token of each node, as text.
         step: the step of the model that writes.
+
+    Raises:
+        ValueError: there are not as many tokens as nodes.
     """
     if len(tokens) != len(nodes):
         raise ValueError(f"There are {len(tokens)} tokens, but {len(nodes)} nodes.")

@@ -13,13 +13,13 @@ from transformer.insight.scores import FOCUS, ROLES, THRESHOLD, Array, role_of
 TURNED, ACCURACY, DROP, INTERVENTION = "turned", "accuracy", "drop", "intervention"
 
 LEVEL_STEPS = 10
-"""Number of losses whose median is the level of the loss: a single bad batch does not change it."""
+"""Number of losses whose median is the level of the loss: a single bad batch hardly changes it."""
 DROP_STEPS = 40
 """Steps over which a drop is measured, from the level at their beginning to that at their end."""
 DROP_SHARE = 0.35
 """Least fall that counts as a drop, as a share of the earlier level."""
 LEAST_DROP = 0.5
-"""Least absolute fall: halving a loss near zero does not count."""
+"""Least absolute fall that counts as a drop: halving a loss near zero does not."""
 DROP_ENDS_SHARE = DROP_SHARE / 2
 """A drop lasts, and is not found again, until the fall is below this share of the earlier level."""
 BETWEEN_DROPS = 25
@@ -41,7 +41,7 @@ _RENAMED = {
         (r"(decoder layer \d+) \(self\)", r"\1"),
     ),
 }
-"""Kind of moment to patterns in runs that were recorded before words changed, and the words of today."""
+"""Kind of moment to (regular expression, replacement): updates texts that were recorded with older words."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,9 @@ class Moment:
     text: str
     """The event, in words without its step."""
     site: str | None = None
-    """The site of the head that turned."""
+    """The site of the head that turned; None for other kinds."""
     head: int | None = None
-    """Its number, from 0."""
+    """The number of that head, from 0; None for other kinds."""
 
     def __post_init__(self) -> None:
         renamed = _RENAMED.get(self.kind, ())
@@ -98,9 +98,9 @@ class Moments:
         target_score: str = "mirror",
         located: Callable[[str, int], int] | None = None,
     ) -> tuple[Moment, ...]:
-        """Find heads whose score reached the threshold after being below it, each once.
+        """Find heads whose score reaches the threshold after being below it, each once.
 
-        A head that is at the threshold from the start (of a run with trained weights) does not count.
+        A head that has never been seen below the threshold does not count.
 
         Args:
             scores: for each site where the answer reads the question, (H,) target scores at this step.
@@ -121,7 +121,9 @@ class Moments:
         return self._add(new)
 
     def roles(self, step: int, scores: Mapping[str, Mapping[str, Array]]) -> tuple[Moment, ...]:
-        """Find heads of an own model that took a role or came into focus, each once.
+        """Find heads of an own model that take a role or come into focus after having neither, each once.
+
+        At most `MAX_ROLES` in all are found.
 
         Args:
             scores: for each site, the name of a score to (H,) values at this step.
@@ -177,7 +179,7 @@ class Moments:
         return self._add(new)
 
     def intervention(self, step: int, text: str) -> tuple[Moment, ...]:
-        """Add a change of the run during training; `text` describes the change."""
+        """Add a change that the user made after this step; `text` describes the change."""
         return self._add([Moment(step, INTERVENTION, text)])
 
     def _of_kind(self, kind: str) -> list[Moment]:

@@ -1,4 +1,4 @@
-"""Words on the screen: names of examples, attentions and heads (counted from 1), and the goals of heads."""
+"""Words on the screen: shortened texts, attentions and heads (counted from 1), and the goals of heads."""
 
 from __future__ import annotations
 
@@ -13,16 +13,22 @@ def shortened(text: str, most: int = 24) -> str:
 
 
 _OURS = re.compile(r"(encoder|decoder)\.\d+(\.(self|cross))?")
-"""Sites of this package's Transformer; the attentions of an own model keep the names of their modules."""
+"""Sites of this package's Transformer; the attentions of an own model have the names of their modules."""
 
 
 def is_ours(site: str) -> bool:
-    """Whether this is the name of an attention of this package's Transformer."""
+    """Whether a name has the form of a site of this package's Transformer."""
     return bool(_OURS.fullmatch(site))
 
 
 def without_prefix(site: str, sites: Iterable[str]) -> str:
-    """The name of a module without the prefix that all `sites` share; a number keeps the name before it."""
+    """The name of a module without the parents that all `sites` share; a number keeps the name before it.
+
+    A site of this package's Transformer is returned unchanged.
+
+    Args:
+        sites: all attentions of the model, `site` among them.
+    """
     if is_ours(site):
         return site
     *parents, _ = zip(*(site.split(".") for site in sites), strict=False)
@@ -32,12 +38,15 @@ def without_prefix(site: str, sites: Iterable[str]) -> str:
 
 
 def layer_number(site: str) -> str:
-    """The numbers in the name of a module, joined by dots: "1" for decoder.layers.1.self_attn."""
+    """The numbers in the name of a module, joined by dots: "1" for decoder.layers.1.self_attn.
+
+    "–" if there are none. What follows a "#", the number of a further call, is left out.
+    """
     return ".".join(re.findall(r"\d+", site.partition("#")[0])) or "–"
 
 
 def site_name(site: str) -> str:
-    """encoder.0 as "encoder layer 1", decoder.1.cross as "cross-attention layer 2"."""
+    """encoder.0 as "encoder layer 1", decoder.1.cross as "cross-attention layer 2"; others unchanged."""
     if not is_ours(site):
         return site
     kind, layer = _kind_and_layer(site)
@@ -65,9 +74,9 @@ class TargetScore:
     """The score that the heads of one kind of task are to reach, in words."""
 
     target: str
-    """The cells whose share of the weight is the score."""
+    """The tokens whose share of the weight is the score, in words."""
     pronouns: tuple[str, str] = ("it", "its")
-    """How a sentence refers to the target."""
+    """The pronouns by which a sentence refers to the target."""
     title: str
     """Title of the scores of all heads."""
     turned: str
@@ -103,4 +112,4 @@ TARGET_SCORES = {
         does="looks at one token in each row",
     ),
 }
-"""The words for each score: of the mirrored letter, the alignment, or any token where none is known."""
+"""The words for each target score, by its name."""

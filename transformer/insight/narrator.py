@@ -30,24 +30,24 @@ def narrate(
     links: Links | None = None,
     row: int | None = None,
 ) -> str:
-    """Name the strongest cell of one row of a map, and what that cell is.
+    """Name the strongest cell of one row of a map, and what that cell is; or say that it looks everywhere.
 
     Args:
-        weights: (Q, K) of one head; NaN where the mask blocks.
+        weights: (Q, K) of one head; NaN where a cell is blocked.
         kind: encoder, decoder (its self-attention), cross or sequence.
-        rows: the Q query tokens; for a decoder, its inputs, each of which predicts the next token.
+        rows: the Q query tokens; of a decoder or of cross-attention, the decoder's inputs.
         columns: the K key tokens.
-        n_letters: number of letters of the word, or of its tokens.
+        n_letters: number of letters, or tokens, of the question.
         n_answer: number of tokens of the answer, where it can differ from `n_letters`; the sentence then
             says "token" instead of "letter".
         links: the gold alignment, where the sentence should name aligned tokens: for each token of the
             answer, the columns that it needs.
-        row: the row to describe; by default, the first letter row with the highest weight.
+        row: the row to describe, from 0; by default, the first letter row with the highest weight.
     """
     strongest = row is None
     if row is None:
         first = first_row(kind, n_letters)
-        # If the output ended at once, the decoder has read no letter: then any row can be named.
+        # If the output ended at once, there are no letter rows: then any row can be named.
         n = n_letters if n_answer is None or kind == "encoder" else n_answer
         letter_rows = range(first, min(first + n, len(rows))) or range(len(rows))
         row = max(letter_rows, key=lambda i: float(np.nanmax(weights[i])))

@@ -7,7 +7,7 @@ import numpy as np
 from transformer.insight.scores import Array
 
 LEAST_WORDS = 16
-"""Fewest words of which the shares are measured."""
+"""Fewest words from which the shares are computed."""
 
 
 def origin_scores(weights: Array, queries: Array, keys: Array) -> dict[str, Array]:
@@ -15,16 +15,18 @@ def origin_scores(weights: Array, queries: Array, keys: Array) -> dict[str, Arra
 
     Each share is the adjusted R² (Ezekiel, 1930) of the weights explained by the means of groups: by the cell
     of the map (place), or by the pair of tokens at query and key, wherever they stand (token). It is 1 if the
-    groups explain all, and 0 on average if they explain nothing, however few words there are. Both may be
-    high, where tokens and places go together.
+    groups explain all. If they explain nothing it is 0 on average, however few words there are, before
+    negative shares are set to 0. Both may be high, where tokens and places go together.
 
     Args:
-        weights: (N, H, Q, K) of N questions of one length; NaN where a cell is blocked.
+        weights: (N, H, Q, K) of N questions of one length; NaN where a cell is blocked. A cell that is
+            blocked in any head is left out.
         queries: (N, Q) ids of the tokens that look; -1 for special tokens, which are left out.
         keys: (N, K) ids of the tokens that are looked at; -1 for special tokens.
 
     Returns:
-        place and token, (H,) each, from 0 to 1; 0 where all weights are equal.
+        place and token, (H,) each, from 0 to 1; 0 where all weights are equal, or each group is a
+        single weight.
     """
     special = (queries < 0)[:, :, None] | (keys < 0)[:, None, :]  # (N, Q, K)
     counted = ~special & ~np.isnan(weights).any(axis=1)

@@ -13,7 +13,7 @@ def pooled(maps: Array, how: str) -> Array:
     """One map for all heads of an attention, (H, Q, K) to (Q, K); NaN where a cell is blocked in all of them.
 
     Args:
-        how: mean or max over the heads. Only the mean's rows still sum to 1.
+        how: mean or max over the heads. Only with mean do rows still sum to 1.
     """
     weights = np.nan_to_num(maps)  # a cell that is blocked in one head may be open in others
     one = weights.mean(axis=0) if how == "mean" else weights.max(axis=0)
@@ -27,17 +27,18 @@ def rollout(maps: Mapping[str, Array]) -> dict[str, Array]:
     and one half of what it has looked at, averaged over the heads. Values and feed-forward layers are
     ignored: rollout shows where information can have come from, not what it did. A target position holds
     shares of source and target tokens, so two matrices are carried through the decoder. Its self-attention
-    mixes the rows of both, and its cross-attention replaces half of them by the encoder's final rows.
+    mixes the rows of both; its cross-attention halves them, and adds half of a mean of the encoder's final
+    rows, weighted by the attention, to those of the source.
 
     Args:
         maps: every site of the model, `encoder.0`, `decoder.0.self`, `decoder.0.cross`, ..., to its weights
-            on one word, (H, Q, K); NaN where the mask blocks.
+            on one word, (H, Q, K); NaN where a cell is blocked.
 
     Returns:
         For two stacks: "encoder", (S, S): the share of each source token in each source position. "cross",
         (T, S), and "decoder", (T, T): the shares of source and target tokens in each target position. All in
-        0..1; the encoder's rows, and those of cross and decoder together, sum to 1. For one stack: "encoder"
-        or "sequence" alone.
+        0..1; the encoder's rows, and those of cross and decoder together, sum to 1. For one stack: "encoder",
+        (S, S), or "sequence", (T, T), alone.
     """
     in_order = sorted(maps, key=lambda site: int(site.split(".")[1]))
     looks = {site: np.nan_to_num(pooled(maps[site], "mean")) for site in in_order}

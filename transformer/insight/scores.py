@@ -11,7 +11,7 @@ import numpy as np
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Links = tuple[tuple[int, ...], ...]
-"""For each token of an answer, the positions of the question that it needs."""
+"""For each token of an answer, the positions in the question that it needs; position 0 is [SOS]."""
 
 ROLES: dict[str, str] = {
     "mirror": "reads backwards",
@@ -27,9 +27,9 @@ ROLES: dict[str, str] = {
 }
 """The name of each role. Of equal scores, the role that comes first names the head."""
 FOCUS = "focus"
-"""The score of tasks without a known alignment: the highest weight of a row."""
+"""The score of tasks without a known alignment: the highest weight of a row, a mean over rows."""
 THRESHOLD = 0.5
-"""A head has a role from this score on; below it there is no clear pattern."""
+"""Least score with which a head has a role; below it there is no clear pattern."""
 CLEARLY_AHEAD = 0.1
 """Lead in score at which the large map changes to another head. If less, a third of that head's score is
 enough, since all scores are small early in training."""
@@ -58,14 +58,19 @@ def role_cells(kind: str, n_letters: int, n_answer: int | None = None) -> dict[s
     Letters are counted from 0. Letter i of the word is at position i + 1, after [SOS], and so is letter i of
     the answer among the decoder's inputs. In cross-attention, letter i belongs to row i, which
     writes it and reads the token before it. In a sequence of question, [SEP] and answer, [SEP] takes the
-    position of [EOS], and the rows used are those that write letters. Rows of special tokens are left out.
-    One cell can count for two roles, as in the middle of a word.
+    position of [EOS], and the rows used are those that write letters; for previous, those that read letters.
+    Of an encoder or a decoder, rows that read special tokens are left out; of cross-attention and, but for
+    previous, of a sequence, the row that writes [EOS]. One cell can count for two roles, as in the middle of
+    a word.
 
     Args:
         kind: encoder, decoder (its self-attention), cross or sequence.
         n_letters: number of letters (or tokens) of the question.
         n_answer: number of tokens of the answer, given where it may differ from that of the question. Their
             positions then do not correspond, so mirror is left out, and diagonal too where a map spans both.
+
+    Returns:
+        The cells of each role that this kind of attention can have.
     """
     first = first_row(kind, n_letters)
     letters = range(n_letters if n_answer is None or kind == "encoder" else n_answer)
@@ -101,11 +106,12 @@ def token_cells(tokens: Sequence[str | int | None]) -> dict[str, dict[int, list[
     """Where a self-attention looks if it goes by earlier occurrences of each row's own token.
 
     Args:
-        tokens: of all positions; None for special tokens, which count for nothing.
+        tokens: of all positions; None for special tokens, whose rows have no cells.
 
     Returns:
-        Columns by score and row. prefix: the token after the last earlier occurrence, of rows behind it (the
-        prefix matching of induction heads: Olsson et al., 2022); same: all earlier occurrences.
+        Columns by score and row. prefix: the token after the last earlier occurrence, if that token comes
+        before the row itself (the prefix matching of induction heads: Olsson et al., 2022); same: all
+        earlier occurrences.
     """
     prefix: dict[int, list[int]] = {}
     same: dict[int, list[int]] = {}
@@ -136,7 +142,7 @@ class _Places:
     """(K, 1, R) of 0 and 1: the columns of letters that each of these rows may attend to."""
 
 
-@lru_cache(maxsize=16)  # every frame asks for the same arguments, once for each kind of attention
+@lru_cache(maxsize=16)  # every measurement has the same arguments, for each kind of attention
 def _places(
     kind: str,
     causal: bool,
@@ -164,7 +170,8 @@ def _places(
             for row, column in cells[role]:
                 roles[b, row, column, r] = 1
         for i, (row, _) in enumerate(cells["first"]):
-            # Letters that the row may attend to: up to its own in a causal encoder or decoder, otherwise all.
+            # Letters that the row may attend to: up to its own in a causal encoder or decoder, otherwise all
+            # (in a sequence, all of the question).
             n = len(cells["first"]) if kind == "decoder" else lengths[b]
             letters[b, row, 1 : 1 + (i + 1 if causal and kind in ("encoder", "decoder") else n)] = 1
     of_word, at_row = np.nonzero(letters.any(axis=-1))
@@ -186,10 +193,10 @@ def head_scores(
     links: Sequence[Links] | None = None,
     tokens: Sequence[Sequence[int | None]] | None = None,
 ) -> dict[str, Array]:
-    """Scores of each head of one attention, as shares of weight: means over the letter rows of all words.
+    """Scores of each head of one attention: means over the letter rows of all words.
 
     Args:
-        weights: (B, H, Q, K) of one attention, teacher-forced on the right answers.
+        weights: (B, H, Q, K) of one attention, teacher-forced on the right answers; 0 where blocked.
         kind: encoder, decoder (its self-attention), cross or sequence (question, [SEP] and answer in one).
         lengths: letters (or tokens) of each of the B words, at least 3 where they are letters.
         causal: whether later columns are blocked; by default only in a decoder's self-attention.
@@ -198,7 +205,8 @@ def head_scores(
         tokens: of a self-attention, the ids of each word's positions; None for special tokens.
 
     Returns:
-        (H,) in 0..1 for each score. The score of a role is the mean weight on:
+        (H,) in 0..1 for each score. The score of a role is the mean weight of a row on the cells below, over
+        the rows that have such cells; 0 if there are none:
 
         - mirror: the mirrored letter (encoder, cross, sequence; not where answers differ in length);
         - gold: all columns that a row needs together, over the rows that need any (where links are given);
@@ -247,12 +255,13 @@ def pattern_scores(
     Args:
         weights: one (H, Q, K) array for each input; NaN where a cell is blocked. Rows with fewer than two
             open cells are left out, since their weights are fixed.
-        tokens: of each input, where queries and keys are the same tokens: these, None for special ones.
+        tokens: of each input, where queries and keys are the same tokens: these, with None for special
+            tokens; else None.
 
     Returns:
-        (H,) in 0..1 for each score, named as by `head_scores`: diagonal and previous (where queries and keys
-        are the same positions), first_token (the first key), focus and entropy, over all open cells; prefix
-        and same, if some token occurs again.
+        (H,) in 0..1 for each score, named as by `head_scores`: diagonal and previous (of maps with as many
+        rows as columns), focus and entropy (over all open cells), prefix and same (if some token occurs
+        again), and first_token (the weight on the first key). A score is 0 if no row counts for it.
     """
     sums: dict[str, list[Array]] = {}
     for i, maps in enumerate(weights):
@@ -306,7 +315,8 @@ def role_of(scores: Mapping[str, float]) -> str | None:
     """The role of a head: the one with the highest score, if that score reaches `THRESHOLD`.
 
     Args:
-        scores: scores of one head, named as by `head_scores`; scores that are not roles are ignored.
+        scores: scores of one head, named as by `head_scores`, at least one of them of a role; scores that are
+            not roles are ignored.
 
     Returns:
         A key of `ROLES`, the first one if several are equal; None if no score reaches `THRESHOLD`.
@@ -322,7 +332,7 @@ def clearest_head(
 
     Args:
         scores: (H,) for each site.
-        current: (site, head) shown so far.
+        current: (site, head) shown so far; ignored if it is not in `scores`.
 
     Returns:
         (site, head) and its score.

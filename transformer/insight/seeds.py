@@ -1,4 +1,4 @@
-"""What runs with the same settings and different seeds have in common, from what each has shown."""
+"""Says what runs with the same settings and different seeds have in common."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LEAST_SEEDS, MOST_SEEDS = 2, 12
 
 @dataclass(frozen=True, kw_only=True)
 class Ending:
-    """What one run has shown."""
+    """What is compared of one run."""
 
     seed: int
     failed: bool = False
@@ -29,6 +29,7 @@ def in_common(endings: Sequence[Ending], target_score: str) -> str:
     the heads of cross-attention layer 2; which one differs.
 
     Args:
+        endings: of at least one run.
         target_score: the score of the task, a key of `TARGET_SCORES`.
     """
     n = len(endings)

@@ -1,11 +1,12 @@
 """Multi-head attention and its masks: a fused path for training, an explicit path to record the weights.
 
-Shape letters, used in every comment of this package:
+Shape letters, used in all of `transformer/model`:
 
     B  sequences in the batch      D  d_model, width of the residual stream
     S  source or key length        H  attention heads
     T  target length               K  d_head = D // H
-    Q  query length (S or T)       V  vocabulary size
+    Q  query length                V  vocabulary size
+    N  real tokens of a batch, without padding
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ def causal_mask(length: int, device: torch.device | None = None) -> Tensor:
 
 
 def padding_mask(tokens: Tensor, pad_id: int) -> Tensor:
-    """Let every row attend to every real token.
+    """Block [PAD]: let every row attend to all real tokens, and only to these.
 
     Args:
         tokens: (B, S) token ids.
 
     Returns:
-        (B, 1, 1, S), ready to be combined with (T, T) or broadcast over heads and rows.
+        (B, 1, 1, S), True at real tokens; it broadcasts over heads and rows, and with a causal mask (T, T).
     """
     return (tokens != pad_id)[:, None, None, :]
 
@@ -52,18 +53,18 @@ def scaled_scores(query: Tensor, key: Tensor, scale: float) -> Tensor:
 
 
 def masked_softmax(scores: Tensor, mask: Tensor | None, fill: str = "-inf") -> Tensor:
-    """Weights of each row, (B, H, Q, S) like the scores; exactly 0 where the mask is False.
+    """Softmax of each row over its allowed cells, (B, H, Q, S) like the scores; blocked cells are exactly 0.
 
     Args:
         scores: overwritten if gradients are disabled and there is a mask.
         mask: broadcastable to the scores, True where attention is allowed; None allows everything.
         fill: the value of blocked scores, "-inf" or "-1e9". They differ only in a row without an allowed
-            cell: its weights are all zeros with "-inf", and uniform with "-1e9".
+            cell: its weights are all zeros with "-inf", and equal, not zero, with "-1e9".
     """
     if mask is None:
         return softmax(scores)
-    # With -inf, a row without an allowed cell would be 0/0, in the gradient too. So the lowest finite
-    # number fills blocked cells, and their weights are then set to zero.
+    # With -inf itself, a row without an allowed cell would be 0/0, in the gradient too. So the lowest finite
+    # number takes the place of -inf, and the weights of blocked cells are then set to zero.
     lowest = -1e9 if fill == "-1e9" else torch.finfo(scores.dtype).min
     if torch.is_grad_enabled():
         weights = softmax(scores.masked_fill(~mask, lowest))
@@ -117,9 +118,10 @@ def attend(
 def fused_attend(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scale: float, *, causal: bool = False
 ) -> Tensor:
-    """The same result as `attend` in one fused call, which does not return the weights.
+    """The mixed values of `attend` in one fused call, which does not return the weights.
 
-    Shapes as in `attend`; a row in which nothing is allowed gives zeros here too.
+    They equal those of `attend`, up to rounding, without dropout and with the fill "-inf": a row without an
+    allowed cell gives zeros. Shapes as in `attend`.
 
     Args:
         causal: use the causal mask instead of `mask`; the fused call builds it, which is faster.
@@ -131,7 +133,11 @@ def fused_attend(
 
 @dataclass
 class KVCache:
-    """The cache of one attention in decoding: keys and values so far, (B, H, positions so far, K)."""
+    """The cache of one attention in decoding: keys and values, (B, H, positions, K).
+
+    Both are None before the first call. The positions are those read so far in
+    self-attention, and those of the source in cross-attention.
+    """
 
     key: Tensor | None = None
     value: Tensor | None = None
@@ -154,7 +160,7 @@ class MultiHeadAttention(nn.Module):
         self.dropout = Dropout(config, "attention_weights")
         self.mask_fill = config.mask_fill
         self.recording: Set[str] = frozenset()
-        """Names of the tensors that the next forward pass stores; set by `recording.record` alone."""
+        """Names of the tensors that the next forward pass stores; set by `record` and by `MapComputer`."""
         self.recorded: dict[str, Tensor] = {}
         """Tensors of the last recorded forward pass by name; empty outside a recording."""
         self.head_gain: Tensor | None = None
@@ -183,9 +189,9 @@ class MultiHeadAttention(nn.Module):
         Args:
             x: (B, Q, D), where the queries come from.
             memory: (B, S, D), where keys and values come from; None means `x`.
-            mask: broadcastable to (B, H, Q, S), True where attention is allowed.
-            cache: in decoding, the keys and values of earlier positions. Self-attention adds those of `x`;
-                cross-attention computes them at the first position and uses them from then on.
+            mask: broadcastable to (B, H, Q, S), True where attention is allowed; None allows everything.
+            cache: in decoding, the keys and values of earlier calls. Self-attention adds those of `x`;
+                cross-attention computes those of `memory` at the first call and reuses them from then on.
             packed: in training, the places of the real tokens; `x` and `memory` then hold only these, (N, D).
 
         Returns:
@@ -197,7 +203,7 @@ class MultiHeadAttention(nn.Module):
             key, value = self.keys_and_values(x if memory is None else memory, places)
         else:
             key, value = self._with_cache(x, memory, cache)
-        # The fused call gives zeros where nothing is allowed, as the fill -inf does.
+        # In a row without an allowed cell, the fused call gives zeros, as only the fill -inf does.
         if self.recording or self.dropout.active or self.mask_fill != "-inf":
             mixed, weights = attend(query, key, value, mask, self.scale, self.dropout, self.mask_fill)
             if self.recording:

@@ -1,6 +1,6 @@
 """The layers around attention: linear, embedding, positions, norms, dropout, feed-forward, residual.
 
-`initialise` draws their initial weights once a model is assembled.
+`initialise` draws the initial weights of an assembled model.
 """
 
 from __future__ import annotations
@@ -45,7 +45,13 @@ def sinusoid(length: int, d_model: int) -> Tensor:
 
 
 class Dropout(nn.Module):
-    """Dropout that draws from the run's own generator, at the places that the configuration names."""
+    """Dropout that is active if the configuration names one of its places.
+
+    It draws from `generator`, which `Transformer.draw_from` sets; before that, from the global random state.
+
+    Args:
+        places: names of `ModelConfig.dropout_on` at which this dropout acts.
+    """
 
     def __init__(self, config: ModelConfig, *places: str) -> None:
         super().__init__()
@@ -58,7 +64,7 @@ class Dropout(nn.Module):
         return self.training and self.share > 0.0
 
     def forward(self, x: Tensor) -> Tensor:
-        """Zero a share of `x`, any shape, and scale up the rest, in training only."""
+        """In training, zero each value of `x`, any shape, with probability `share`; scale up the rest."""
         if not self.active:
             return x
         kept = torch.rand(x.shape, device=x.device, generator=self.generator) >= self.share
@@ -107,7 +113,7 @@ class FeedForward(nn.Module):
         self.narrow = linear(config.d_ff, config.d_model, True)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, Q, D) to (B, Q, D)."""
+        """(..., D) to (..., D)."""
         return self.narrow(self.dropout(self.activation(self.widen(x))))  # type: ignore[no-any-return]
 
 
@@ -121,7 +127,7 @@ class Residual(nn.Module):
         self.dropout = Dropout(config, "residual", *dropout_places)
 
     def forward(self, x: Tensor, branch: Callable[[Tensor], Tensor]) -> Tensor:
-        """Add the output of `branch` to `x`, with norm and dropout: (B, Q, D) to (B, Q, D)."""
+        """Add the output of `branch` to `x`, with norm and dropout: (..., D) to (..., D)."""
         if self.placement == "pre":
             return x + self.dropout(branch(self.norm(x)))  # type: ignore[no-any-return]
         if self.placement == "post":
@@ -131,7 +137,7 @@ class Residual(nn.Module):
 
 @torch.no_grad()
 def initialise(model: nn.Module, config: ModelConfig, pad_id: int, generator: torch.Generator) -> None:
-    """Draw every matrix and embedding. Biases start at zero, except with `pytorch`; norms do not change.
+    """Draw every matrix and embedding. Biases start at zero, except with `pytorch`; norms are not drawn.
 
     Args:
         model: a `Transformer` with a source embedding, a target embedding, both, or one shared by both.

@@ -13,8 +13,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 REGISTER = 16
-"""Numbers in the widest vector register of a CPU; attention maps are computed faster if the length of their
-rows is a multiple of it."""
+"""Number of float32 values in the widest vector register of a CPU; attention maps are computed faster if the
+length of their rows is a multiple of it."""
 MAX_EXTRA_PADDING = 4
 """Rows are lengthened to a multiple of `REGISTER` if at most this many tokens are missing."""
 
@@ -59,7 +59,7 @@ class Packed:
     queries: Packing
     keys: Packing
     causal: bool = False
-    """Whether the causal mask alone is enough: padding comes after every column that a real row may read."""
+    """Whether the causal mask is enough: the row of a real token reads only columns before the padding."""
 
 
 class _Pack(torch.autograd.Function):

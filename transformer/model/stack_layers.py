@@ -60,7 +60,11 @@ class DecoderLayer(nn.Module):
         """(B, T, D) and memory (B, S, D) to (B, T, D).
 
         Args:
-            packed: in training, places of the real tokens for self- and cross-attention: (N, D) to (N, D).
+            self_mask: broadcastable to (B, H, T, T); with a cache, to (B, H, 1, T).
+            cross_mask: broadcastable to (B, H, T, S).
+            cache: in decoding; `x` is then the newest position alone, (B, 1, D).
+            packed: in training, the places of the real tokens for self- and cross-attention; `x`, `memory`
+                and the result then hold only real tokens, (N, D), with an N for each side.
         """
         own, cross = (cache.own, cache.cross) if cache else (None, None)
         for_own, for_cross = packed

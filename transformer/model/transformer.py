@@ -25,8 +25,8 @@ class Transformer(nn.Module):
 
     Args:
         config: the architecture.
-        generator: draws the initial weights; by default it is seeded with 0. The global random state is
-            neither read nor changed.
+        generator: draws the initial weights; by default one that is seeded with 0. Building the model
+            neither reads nor changes the global random state.
     """
 
     positions: Tensor
@@ -61,8 +61,12 @@ class Transformer(nn.Module):
         self.interventions = NO_INTERVENTIONS
         """The current interventions; set only by `intervene`."""
         self.packs = True
-        """Whether training on a CPU leaves out padding that is masked; the results are the same."""
-        self._id_of: Callable[[str], int] = int
+        """Whether training on a CPU leaves out padding that is masked.
+
+        Without dropout, the logits of real tokens and the gradients of their loss stay the same, up to
+        rounding.
+        """
+        self._id_of: Callable[[str, str], int] = lambda token, side: int(token)
         initialise(self, config, PAD_ID, generator or torch.Generator().manual_seed(0))
 
     def draw_from(self, generator: torch.Generator) -> None:
@@ -102,14 +106,14 @@ class Transformer(nn.Module):
         """Whether the causal or the padding mask is on now."""
         return dict(self.interventions.masks).get(mask, self.config.masks[mask])
 
-    def intervene(self, interventions: Interventions, id_of: Callable[[str], int]) -> None:
+    def intervene(self, interventions: Interventions, id_of: Callable[[str, str], int]) -> None:
         """Apply these interventions to all later forward passes; `NO_INTERVENTIONS` ends them.
 
         No weight is changed.
 
         Args:
             interventions: already checked by `check_interventions`.
-            id_of: returns the id of a token.
+            id_of: returns the id of a token on a side, src, tgt or seq: id_of(token, side).
         """
         self.interventions, self._id_of = interventions, id_of
         for site, attention in self.attentions().items():
@@ -139,14 +143,14 @@ class Transformer(nn.Module):
         blocks = self.interventions.blocks_at(site)
         if not blocks:
             return mask
-        device = keys.device
+        device, side = keys.device, self.axes()[site].key
         taken = blocked_cells(
             blocks,
             torch.arange(self.config.n_heads, device=device)[:, None, None],
             torch.arange(rows.start, rows.stop, device=device)[:, None],
             torch.arange(keys.size(1), device=device),
             keys[:, None, None, :],
-            self._id_of,
+            lambda token: self._id_of(token, side),
         )
         return ~taken if mask is None else mask & ~taken  # type: ignore[no-any-return]
 
@@ -178,8 +182,12 @@ class Transformer(nn.Module):
         return self.embedding_dropout(x)  # type: ignore[no-any-return]
 
     def encode(self, src: Tensor, read: Packing | None = None) -> Tensor:
-        """Token ids (B, S) to memory (B, S, D); if `read` is given, to memory of real tokens only, (N, D)."""
-        scaled = self.config.embedding_scale in ("encoder", "both")
+        """Token ids (B, S) to memory (B, S, D); if `read` is given, to memory of real tokens only, (N, D).
+
+        Raises:
+            ValueError: there are more tokens than `max_len`.
+        """
+        scaled = self.config.scales_embedding("encoder")
         x = self._embed(self.src_embedding, src, scaled, packing=read)
         packed = None
         if read is not None:
@@ -208,13 +216,15 @@ class Transformer(nn.Module):
             written: packing of the target; if it is given, only real tokens get logits, (N, V).
             cache: if `supports_kv_cache`, one `LayerKVCache` per decoder layer, empty at the first token and
                 extended by each call. Only the newest token is then read; logits are (B, 1, V).
+
+        Raises:
+            ValueError: there are more tokens than `max_len`.
         """
-        scaled = ("both",) if memory is not None else ("both", "encoder")
         rows = range(tgt.size(1) - 1 if cache else 0, tgt.size(1))
         x = self._embed(
             self.tgt_embedding,
             tgt[:, rows.start :],
-            self.config.embedding_scale in scaled,
+            self.config.scales_embedding("decoder"),
             start=rows.start,
             packing=written,
         )
@@ -243,18 +253,24 @@ class Transformer(nn.Module):
 
     @property
     def supports_kv_cache(self) -> bool:
-        """Whether `decode` accepts a cache: only if later tokens do not change results of earlier ones."""
+        """Whether `decode` accepts a cache: in an encoder-decoder whose causal mask is on.
+
+        Only then do later tokens not change the results of earlier ones. Decoder-only has no cache here.
+        """
         return self.config.topology == "encoder-decoder" and self.masked("causal")
 
     def forward(self, src: Tensor, tgt: Tensor | None = None) -> Tensor:
-        """Token ids to logits of each next token, (B, T, V).
+        """Token ids to logits of each next token, (B, T, V); of an encoder-only model, of each token.
 
-        In training on a CPU, masked padding is left out: its logits are zeros.
+        In training on a CPU, masked padding is left out, if `packs` is True: its logits are zeros.
 
         Args:
             src: (B, S), the question; not read by a decoder-only model.
             tgt: (B, T), the target so far, or question, separator and answer so far; not read by an
                 encoder-only model, whose logits are (B, S, V).
+
+        Raises:
+            ValueError: `tgt` is missing, or there are more tokens than `max_len`.
         """
         packs = self.packs and self.training and src.device.type == "cpu" and self.masked("padding")
         read = Packing(src, PAD_ID) if packs and len(self.encoder) else None

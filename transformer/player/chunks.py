@@ -22,20 +22,20 @@ from transformer.shared.attention_info import BY_HAND, PADDING, AttentionInfo, r
 from transformer.shared.interventions import Interventions
 
 ENCODING = 2
-"""Version of `encoded`: a part of a chunk's name, since browsers cache chunks for ever."""
+"""Version of the format of `encoded`. The name of a chunk depends on it, since browsers cache by name."""
 
 
 def encoded(chunk: Chunk, places: Sequence[int] | None = None) -> bytes:
     """Encode the maps of a chunk at some of its steps.
 
     Args:
-        places: indices of these steps; by default all.
+        places: indices of these steps in `chunk.steps`; by default all.
 
     Returns:
         A line of JSON, then (H, Q, K, N) numbers of 16 bits for each site in turn: all low bytes, then all
-        high bytes. They are codes modulo 65,536, changed in three ways: the first cell of each row holds the
-        sum of its row; each step after the first its difference from the step before; and n >= 0 is written
-        as 2n, n < 0 as -2n - 1.
+        high bytes. The numbers are codes modulo 65,536, changed in three ways: the first cell of each row
+        holds the sum of its row; each step after the first holds its difference from the step before; and
+        each number n, read as signed, is written as 2n if n >= 0, else as -2n - 1.
     """
     chosen = list(range(len(chunk.steps)) if places is None else places)
     writing = next((site for site, axes in chunk.axes.items() if axes.writes), "")
@@ -63,7 +63,7 @@ def encoded(chunk: Chunk, places: Sequence[int] | None = None) -> bytes:
 
 
 def name_of(chunk: Chunk) -> str:
-    """A name made from the content of a chunk, so that a browser may cache the chunk for ever."""
+    """A name made from the content of a chunk: what a browser has cached under it never changes."""
     return _names(chunk)[0]
 
 
@@ -87,11 +87,12 @@ _NAMES: WeakKeyDictionary[Chunk, tuple[str, str]] = WeakKeyDictionary()
 
 
 def look_of(chunk: Chunk) -> tuple[str, bytes]:
-    """The look of a chunk: all that is the same at each of its steps, with a name made from its content.
+    """The look of a chunk: what a player draws alike at each of its steps, with a name made from its content.
 
     Returns:
-        The name, and the look as JSON. For each kind of attention, it has the labels and titles of both axes,
-        the names of the layers, and the cells of the gold alignment.
+        The name, and the look as JSON. For each kind of attention, the look has the labels and titles of both
+        axes, the names of the layers, the cells of the gold alignment, and more; for all kinds together the
+        heading, what the maps run over, and the heads that are switched off.
     """
     return _look(chunk.word, tuple(chunk.axes.items()), chunk.interventions)
 

@@ -41,7 +41,7 @@ LOOKS = {
 }
 """What looks at what in a kind of attention."""
 CURVES_SECONDS = 1.0
-"""Minimum time between two versions of the index, and so of its curves, if only steps were added."""
+"""Minimum seconds between two versions of the index, and so of its curves, if only steps were added."""
 READING = {
     "cross": "Each row is a {token} being written (“just written → to write”), each column a {token} of the "
     "{question}.",
@@ -58,7 +58,8 @@ BACKWARDS = {
     "sequence": ", there and over the letters of the word",
     "encoder that writes": "",
 }
-"""Kinds of attention in which a word read backwards draws a line, each with the words that say where."""
+"""Keys of `READING` whose maps show an anti-diagonal if a head reads the word backwards, each with words on
+where that line lies; empty where it crosses the whole map."""
 _ALIGNED = " Where a head reads what its row writes, the cells of the alignment are bright."
 _SHARES = "The brighter a cell, the more of its attention the row puts there; every row adds up to 100%."
 
@@ -73,7 +74,8 @@ class Index:
 
     def __init__(self, config: RunConfig, look_for: str = "") -> None:
         self.version = 0
-        """The version. A player that is one version behind needs `news`; any other needs `whole`."""
+        """The version; 0 until a view has a frame. A player that is one version behind needs `news`; a player
+        that is further behind needs `whole`."""
         self.news: dict[str, Any] = {}
         """The changes since the version before, as `_since` returns them; {"whole": True} if all is new."""
         self._config, self._look_for = config, look_for
@@ -89,8 +91,10 @@ class Index:
     def update(self, view: RunView) -> bool:
         """Bring the index up to date. Returns whether there is a new version.
 
-        Measurements, moments and changed words make a new version at once. If only steps were added, there
-        is at most one new version per `CURVES_SECONDS`.
+        A new version is made at once for changed words, interventions, moments or planned steps, for new
+        scores, outputs or evaluations, at the end of the run, and when frames were removed. If only steps
+        were added, there is at most one new version per `CURVES_SECONDS`. There is none before the first
+        frame.
         """
         frames = view.frames
         if not frames:
@@ -119,7 +123,15 @@ class Index:
         return True
 
     def whole(self, view: RunView) -> dict[str, Any]:
-        """The whole index, with the steps and names of the present chunks of each word."""
+        """The whole index as of the last `update`, with the present chunks of each word.
+
+        Args:
+            view: of this run, with at least one frame.
+
+        Returns:
+            What a player needs, as values for JSON. `chunks` maps each word to [first step, last step, number
+            of steps, name] of its chunks.
+        """
         if not self._said:
             self.update(view)
         chunks = {
@@ -132,11 +144,11 @@ class Index:
         return self._fixed(view) | self._said | {"version": self.version, "chunks": chunks}
 
     def headline(self, view: RunView, frame: Frame) -> str:
-        """The headline of the current state."""
+        """The headline of the current state, as HTML."""
         return headline(view, frame, self._look_for)
 
     def _fixed(self, view: RunView) -> dict[str, Any]:
-        """The part that stays the same for the whole run."""
+        """The part that changes only when the tracked words change."""
         assert view.frame is not None
         task, frame = self._config.train.task, view.frame
         letters = task == "reverse"
@@ -180,7 +192,8 @@ class Index:
         }
 
     def _describe(self, view: RunView) -> None:
-        """Add new segments, and rebuild the newest known one: it may have a new measurement."""
+        """Add new segments, drop those that are gone, and rebuild the newest known one: it may have a new
+        measurement."""
         steps = segment_steps(view)
         newest = max(self._segments, default=-1)
         for step in steps:
@@ -255,7 +268,8 @@ class Index:
 
 
 def _best(view: RunView) -> list[tuple[int, float]]:
-    """The step of every measurement of our models, and the highest target score of a head."""
+    """(step, highest target score of the heads that read the question) of every measurement that has this
+    score; empty for an own model."""
     frame = view.frames[-1]
     sites = reading_sites(frame.axes) if view.own is None else []
     return [
@@ -269,7 +283,7 @@ def _best(view: RunView) -> list[tuple[int, float]]:
 
 
 def _of_heads(view: RunView) -> str:
-    """What the curves of heads show."""
+    """What the curves of heads show, as HTML."""
     if ablations := view.frames.ablations:
         return (
             f"<b>What each head is worth</b>: how much higher {ablations[-1].name} is without it. Heads far "
@@ -285,7 +299,7 @@ def _of_heads(view: RunView) -> str:
 
 
 def _picture(view: RunView, word: str, site: str) -> dict[str, Any] | None:
-    """The picture whose patches the keys of a site are; None where they are none."""
+    """The picture that the keys of a site are patches of, as values for JSON; None if there is none."""
     covered = view.covered(word, site)
     if covered is None:
         return None
@@ -319,12 +333,18 @@ def _worth(frame: Frame) -> dict[str, Any] | None:
 
 
 def roles_of(frame: Frame) -> dict[str, list[str]]:
-    """The role of every head of every site."""
+    """For each site, the role of every head, as `Frame.role` returns it."""
     return {site: [frame.role(site, head) for head in range(frame.n_heads(site))] for site in frame.axes}
 
 
 def segment_steps(view: RunView) -> list[int]:
-    """The first step of each segment: the recorded steps at which something other than the maps changes."""
+    """The first step of each segment, ascending: the first recorded step, and every recorded step with new
+    scores, outputs or evaluations, with changed interventions, or with a tracked word that training has just
+    drawn for the first time.
+
+    Args:
+        view: of a run with at least one frame.
+    """
     steps, frames = view.frames.steps, view.frames
     drawn = (chunk.drawn_at for word in frames.words for chunk in frames.chunks_of(word))
     places = {bisect_left(steps, step) for step in {*frames.changes, *drawn} if step is not None}
@@ -351,7 +371,7 @@ def _since(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
 
 
 def _figure_since(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
-    """The part of a figure that a player does not have yet; the whole figure if its form has changed."""
+    """The part of a figure that differs from the version before; the whole figure if its form has changed."""
     if before["spec"] != now["spec"] or before["arrays"].keys() != now["arrays"].keys():
         return now
     arrays = {}
@@ -365,7 +385,7 @@ def _figure_since(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]
 
 
 def drawn(picture: Picture) -> dict[str, Any]:
-    """A picture for a player: arrays as lists, a gap as None."""
+    """A picture for a player, as values for JSON: arrays as lists, rounded by `listed`, a gap as None."""
     return {
         "spec": picture.spec,
         "arrays": {name: listed(values) for name, values in picture.arrays.items()},
@@ -375,7 +395,8 @@ def drawn(picture: Picture) -> dict[str, Any]:
 
 
 def _called(kind: str, kinds: Sequence[str]) -> str:
-    """The name of a group of attentions, without the parts that the names of all groups share."""
+    """The name of a group of attentions, without the parts that the names of all groups share; its last part
+    if no other remains."""
     parts = [kind.split(".") for kind in kinds]
     own = [part for part in kind.split(".") if not all(part in others for others in parts)]
     return ".".join(own) or kind.split(".")[-1]

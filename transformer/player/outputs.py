@@ -1,4 +1,4 @@
-"""HTML tables of a model's free-running outputs: tracked words, samples, and accuracy by length."""
+"""HTML of a model's free-running outputs: tables of tracked words and of samples, and accuracy by length."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ GROUPS = 4
 
 
 def _marked(tracked: RecordedWord) -> str:
-    """The free-running output; each token is marked right or wrong, and not by colour alone."""
+    """The free-running output. If the right answer is known, each token is marked right or wrong, and not by
+    colour alone."""
     if not tracked.forced:  # the right answer is unknown
         return html.escape("".join(letter for letter, _ in tracked.marked))
     return "".join(
@@ -27,7 +28,8 @@ def _verdict(tracked: RecordedWord) -> str:
 
 
 def output_row(tracked: RecordedWord) -> str:
-    """A table row: a tracked word with a remark, and below it the free-running output."""
+    """A table row: a tracked word with a remark, and below it the free-running output, or that there is none
+    yet."""
     short, full = remark(tracked)
     written = f"{_verdict(tracked)} <samp>{_marked(tracked)}</samp>"
     if tracked.output_step is None:
@@ -39,7 +41,7 @@ def output_row(tracked: RecordedWord) -> str:
 
 
 def outputs(frame: Frame, chosen: str) -> str:
-    """A table of the free-running output for each tracked word, the chosen word first."""
+    """A table of the free-running output for each tracked word except mean maps, the chosen word first."""
     words = sorted(frame.asked, key=lambda tracked: tracked.text != chosen)
     rows = "".join(
         f"<tbody class='{'chosen' if tracked.text == chosen else ''}'>{output_row(tracked)}</tbody>"
@@ -53,7 +55,7 @@ def outputs(frame: Frame, chosen: str) -> str:
 
 
 def remark(tracked: RecordedWord) -> tuple[str, str]:
-    """(short, full) text on how this word relates to the training data."""
+    """(short, full) text on how this word relates to the training data; not for mean maps."""
     if not tracked.forced:
         return "unknown", (
             "the right answer is not known: the maps run over what the model wrote on its own at step "
@@ -71,7 +73,8 @@ def remark(tracked: RecordedWord) -> tuple[str, str]:
 
 
 def samples(frame: Frame) -> str:
-    """A few held-out sentences with the outputs at the newest evaluation; empty for letter tasks."""
+    """A table of a few held-out sentences with the outputs at the newest evaluation; empty if the task is no
+    translation."""
     rows = "".join(
         f"<tr><td>{html.escape(question)}</td><td>→ {html.escape(output) or '…'}</td></tr>"
         for question, output in frame.evaluation.samples
@@ -83,7 +86,8 @@ def samples(frame: Frame) -> str:
 
 
 def by_length(frame: Frame) -> str:
-    """Share of right held-out examples, for each group of neighbouring lengths."""
+    """Share of right held-out examples, for each group of neighbouring lengths; then the everyday words that
+    are right, and BLEU and chrF, where measured. Empty if nothing is."""
     evaluation = frame.evaluation
     lengths = list(evaluation.by_length.items())
     each = max(1, math.ceil(len(lengths) / GROUPS))

@@ -1,4 +1,4 @@
-"""The curves of a run as pictures, and as numbers for JSON; used by the player and by the pages."""
+"""The curves of a run as pictures, and as numbers for JSON; used by the player, the pages and exports."""
 
 from __future__ import annotations
 
@@ -26,11 +26,13 @@ SCORES = {
 }
 """The name of each score on the screen."""
 SHORT_AXIS = 400
-"""Least last step of the axis of curves, unless fewer steps are planned."""
+"""Least last step of the axis of curves until the run ends, unless fewer steps are planned."""
 COVERED = 0.01
-"""A curve that differs by less than this share lies under the curve drawn over it, and would not be seen."""
+"""A curve that nowhere differs by more than this share lies under the curve drawn over it, and would not be
+seen."""
 MOST_LINES = 48
-"""Maximum number of heads drawn; if there are more, those with the highest newest scores are drawn."""
+"""Maximum number of heads drawn; if there are more, those whose newest score is highest, or whose newest
+worth differs most from 0."""
 
 
 def listed(values: Array, digits: int = 5) -> list[Any]:
@@ -61,7 +63,8 @@ def run_curves(view: RunView, marker: int | None = None) -> Picture:
 
 
 def _end_of_axis(view: RunView) -> int:
-    """The last step of a curve's axis; that of a long run doubles, so that its curve can be seen."""
+    """The last step of the axis of curves. Until the run ends, it is `SHORT_AXIS`, doubled as often as the
+    steps need, but not more than the planned steps: so short curves of a long run can be seen."""
     if view.state in ENDED:
         return max(1, view.step)
     end = SHORT_AXIS
@@ -71,7 +74,8 @@ def _end_of_axis(view: RunView) -> int:
 
 
 def ghost_of(view: RunView, over: RunView) -> dict[str, Any] | None:
-    """The curves of a run, to be drawn as a ghost behind those of another run; None where these cover it."""
+    """The curves of a run, to be drawn as a ghost behind those of another run; None if the loss curve of the
+    other run covers that of this one."""
     before, after = view.metrics.columns("loss")[0], over.metrics.columns("loss")[0]
     if 0 < len(before) <= len(after) and np.allclose(
         before, after[: len(before)], rtol=COVERED, equal_nan=True
@@ -86,7 +90,8 @@ def _series(metrics: Metrics) -> Series:
 
 
 def head_picture(view: RunView, target_score: str) -> Picture:
-    """Over the training, what each head is worth where that is measured, else its target score."""
+    """Over the training, what each head is worth if that was measured; else the target score of each head
+    that reads the question. At most `MOST_LINES` heads."""
     ablations = view.frames.ablations
     if not ablations:
         return score_picture(view, target_score, reading_sites(view.frames[-1].axes))
@@ -121,10 +126,13 @@ def head_picture(view: RunView, target_score: str) -> Picture:
 def score_picture(
     view: RunView, score: str, sites: Sequence[str] | None = None, marker: int | None = None
 ) -> Picture:
-    """One score of every head over the training, with the loss beside it.
+    """One score of every head, but of at most `MOST_LINES`, over the training, above the loss.
 
     Args:
+        view: a run with a measurement that has this score.
+        score: a key of `SCORES`.
         sites: the sites whose heads are drawn; by default all sites that have this score.
+        marker: the step to mark; None hides the marker.
     """
     measured = [
         measurement

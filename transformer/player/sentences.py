@@ -1,4 +1,4 @@
-"""Sentences about a run and its frames, made from their numbers, as HTML."""
+"""Sentences about a run and its frames, made from their numbers, most of them as HTML."""
 
 from __future__ import annotations
 
@@ -32,7 +32,12 @@ STATE_SIGNS = {
 
 
 def status_line(view: RunView, place: tuple[int, int] | None = None) -> str:
-    """State, place in line, speed, time left. The step is beside it, in large type."""
+    """The state of a run, then, as far as they apply: place in line, speed and time left, seconds of
+    computing, recording interval. The step is not in it: the player shows it in large type.
+
+    Args:
+        place: (place in line, number of runs or races that wait); None if the run does not wait.
+    """
     parts = [f"{STATE_SIGNS[view.state]} <b>{view.state}</b>"]
     if view.state == FINISHED and view.own is None:
         goal = view.config.train.goal
@@ -55,7 +60,12 @@ def status_line(view: RunView, place: tuple[int, int] | None = None) -> str:
 
 
 def in_line(place: tuple[int, int], slots: int) -> str:
-    """The place of a run in the queue for training."""
+    """The place of a run in the queue for training, in a sentence.
+
+    Args:
+        place: (place in line, number of runs or races that wait).
+        slots: number of runs or races that the server trains at a time.
+    """
     return (
         f"<b>Waiting: place {place[0]:,} of {place[1]:,}.</b> This server trains {slots:,} at a time; this "
         "run goes on by itself when it is its turn."
@@ -68,21 +78,22 @@ def failure(view: RunView) -> str:
 
 
 def rounded(seconds: float) -> str:
-    """A duration in the unit that fits it, rounded up."""
+    """A duration in the unit that fits it: seconds, steps of 5 s or minutes, rounded up; or tenths of hours,
+    rounded to the nearest."""
     if seconds <= 10:
         return f"{max(math.ceil(seconds), 1)} s"
     if seconds <= 90:
         return f"{5 * math.ceil(seconds / 5)} s"
     if seconds <= 5400:
         return f"{math.ceil(seconds / 60)} min"
-    return f"{seconds / 3600:.1f} h"
+    return f"{math.ceil(seconds / 360) / 10:.1f} h"
 
 
 def headline(view: RunView, frame: Frame, look_for: str) -> str:
-    """The one sentence that says what is going on, from the numbers of the run.
+    """What is going on, in a few sentences, from the numbers of the run.
 
     Args:
-        look_for: what to expect from a run with these settings.
+        look_for: what to look for in a run with these settings; said before training.
     """
     if view.state == FAILED:
         return failure(view)
@@ -103,7 +114,12 @@ def headline(view: RunView, frame: Frame, look_for: str) -> str:
 
 
 def link_to_head(site: str, head: int, name: str) -> str:
-    """A head's name as a button that shows the head; a player that shows it writes the name alone."""
+    """A head's name as a button that shows the head; a player that already shows this head writes the name as
+    plain text.
+
+    Args:
+        head: counted from 0.
+    """
     return f'<button type="button" data-head="{site}.{head + 1}">{html.escape(name)}</button>'
 
 
@@ -116,7 +132,7 @@ def moment_said(moment: Moment) -> str:
 
 
 def _clearest(frame: Frame) -> str:
-    """A sentence about the clearest head, or that no head has a clear pattern."""
+    """What the clearest head does, or that no head has a clear pattern; then `_most_needed`."""
     (site, head), score, goal = frame.clearest, frame.clearest_score, TARGET_SCORES[frame.target_score]
     name = head_name(without_prefix(site, frame.axes), head)
     if score < THRESHOLD:
@@ -134,7 +150,8 @@ def _clearest(frame: Frame) -> str:
 
 
 def _goes_by(frame: Frame) -> str:
-    """By what the clearest head finds its place, where that is clear."""
+    """Whether the clearest head finds its target by place, by token, or by neither alone; empty where that is
+    not clear, or not measured."""
     site, head = frame.clearest
     scores = frame.head_scores[site]
     if "place" not in scores:
@@ -152,7 +169,8 @@ def _goes_by(frame: Frame) -> str:
 
 
 def _most_needed(frame: Frame) -> str:
-    """A sentence about the head without which a measured number changes most; empty if none is measured."""
+    """A sentence about the head without which a measured number changes most; empty if none was measured, or
+    every change is below `LEAST_CHANGE`."""
     ablations = frame.ablations
     if ablations is None or not ablations.needed:
         return ""
@@ -164,7 +182,7 @@ def _most_needed(frame: Frame) -> str:
 
 
 def change_text(change: float) -> str:
-    """How much higher or lower a number is; empty if it is not known."""
+    """How much higher or lower a number is; empty if that is not known (NaN)."""
     if change != change:
         return ""
     size = f"{abs(change):.2g}" if abs(change) >= LEAST_CHANGE else f"less than {LEAST_CHANGE:g}"
@@ -172,12 +190,13 @@ def change_text(change: float) -> str:
 
 
 def _since(view: RunView, frame: Frame) -> str:
-    """Since when the clearest head has had a clear pattern; empty if it has had none during the training."""
+    """At which step the clearest head got a clear pattern; empty if that is no moment of the run, and for an
+    own model."""
     steps = [moment.step for moment in view.moments if (moment.site, moment.head) == frame.clearest]
     if not steps or view.own is not None:  # a head of an own model may have taken a role instead
         return ""
     holds = frame.clearest_score >= THRESHOLD
-    return f" It has done so since step {steps[0]:,}." if holds else f" It did so at step {steps[0]:,}."
+    return f" It first did so at step {steps[0]:,}." if holds else f" It did so at step {steps[0]:,}."
 
 
 def unlearned(word: str) -> str:
@@ -189,14 +208,16 @@ def unlearned(word: str) -> str:
 
 
 def looking_back(frame: Frame) -> str:
-    """The sentence for a past step: what its maps show."""
+    """What the maps of a step show, and a sentence for each mask that differs from what the topology needs.
+    Shown for a past step, and at LIVE while the run trains."""
     sentence = _clearest(frame)
     switched = without_masks(frame)
     return f"{sentence} {switched}" if switched else sentence
 
 
 def words_right(frame: Frame, task: str) -> str:
-    """The number of right answers, in type large enough to be read from the back of a room."""
+    """The number of right answers to held-out examples at the frame's evaluation; the style sheet sets it in
+    large type."""
     things, evaluation = TASK_INFO[task].plural, frame.evaluation
     sampled = " (a sample)" if evaluation.live is None and evaluation.total == N_LIVE else ""
     return (
@@ -227,14 +248,16 @@ def narration(frame: Frame, word: str, site: str, head: int) -> str:
 
 
 def counts(read: RecordedWord, target_score: str) -> dict[str, Any]:
-    """The numbers of tokens and, where the score uses it, the gold alignment: arguments of `narrate`."""
+    """Arguments of `narrate`: the number of tokens of the question; unless the score is mirror, also that of
+    the answer, and the gold alignment (None if unknown)."""
     if target_score == "mirror":
         return {"n_letters": read.n_read}
     return {"n_letters": read.n_read, "n_answer": read.n_written, "links": read.links}
 
 
 def without_masks(frame: Frame) -> str:
-    """One sentence for each mask that differs from what the topology needs; empty if none differs."""
+    """One sentence for each mask that differs from what the topology needs; empty if none differs, and for an
+    own model."""
     own = next((axes for axes in frame.axes.values() if axes.writes and axes.query == axes.key), None)
     sentences: list[str] = []
     if own is None:  # an own model, whose masks are unknown

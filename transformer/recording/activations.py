@@ -22,7 +22,7 @@ class ActivationCache:
 
     def __init__(self) -> None:
         self.sites: dict[str, dict[str, Array]] = {}
-        """For each site, the tensors recorded in the last forward pass, by name."""
+        """For each site, the tensors of the last forward pass by name; filled at the end of the block."""
 
     @property
     def weights(self) -> dict[str, Array]:
@@ -32,10 +32,10 @@ class ActivationCache:
 
 @contextmanager
 def record(model: Transformer, what: Set[str] = WEIGHTS) -> Iterator[ActivationCache]:
-    """Record the forward passes of this block, in eval mode and without gradients.
+    """Record the last forward pass of this block, in eval mode and without gradients.
 
     Within the block, each attention module takes the explicit path and stores the requested tensors. At
-    the end of the block, these are copied to the cache, and the model is restored to its earlier state.
+    the end of the block, these are copied to the cache, and the model is back in its earlier mode.
 
     Args:
         model: must not be trained by another thread meanwhile.

@@ -1,7 +1,7 @@
-"""A chunk: the maps of one word over several recorded steps, in 16 bits both in memory and in a file.
+"""A chunk: the maps of one word over one or more recorded steps, in 16 bits both in memory and in a file.
 
-A new chunk begins when the word's tokens, the masks or the interventions change, so that the facts of a chunk
-hold for all of its steps.
+Each computation makes new chunks; only chunks with equal word, axes and interventions are joined, so that the
+facts of a chunk hold for all of its steps.
 """
 
 from __future__ import annotations
@@ -38,17 +38,18 @@ class ChunkFacts:
     drawn_at: int | None
     """The first step whose batch contained this word; None if no batch up to `looked_up_to` did."""
     looked_up_to: int
-    """The last step whose batch was searched for the word."""
+    """The last step whose batch was searched for the word; of an own model, the step itself."""
     vocabulary: tuple[str, ...]
-    """The distinct predicted tokens; `Chunk.predicted` holds indices into it."""
+    """Distinct tokens, all predicted ones among them; `Chunk.predicted` holds indices into it."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Chunk(ChunkFacts):
-    """One word over consecutive recorded steps."""
+    """The facts, predictions and maps of one word over successive recorded steps."""
 
     predicted: Array
-    """(N, T) uint16: index in `vocabulary` of the most probable token of each position, at each step."""
+    """(N, T) uint16: index in `vocabulary` of the most probable token, at each step and for each entry of
+    `word.expected`."""
     maps: Mapping[str, Array]
     """(N, H, Q, K) uint16 for each site: a weight times ONE, or BLOCKED. Masked padding is left out."""
 
@@ -62,11 +63,11 @@ class Chunk(ChunkFacts):
         return {site: decoded(codes[i]) for site, codes in self.maps.items()}
 
     def predictions(self, i: int) -> tuple[str, ...]:
-        """The most probable token of each position at the i-th step."""
+        """The most probable token for each entry of `word.expected`, at the i-th step."""
         return tuple(self.vocabulary[code] for code in self.predicted[i].tolist())
 
     def only(self, stays: Callable[[int], bool]) -> Chunk | None:
-        """The chunk with only the steps that `stays` accepts; a copy if any is dropped, None if all are."""
+        """The chunk with only the steps that `stays` accepts: itself if all stay, None if none does."""
         places = [i for i, step in enumerate(self.steps) if stays(step)]
         if len(places) == len(self.steps):
             return self
@@ -87,7 +88,7 @@ class Chunk(ChunkFacts):
 
 
 def joined(chunks: Sequence[Chunk]) -> Chunk:
-    """Join chunks that continue each other into one."""
+    """Join chunks that continue each other into one; they must be in order of step."""
     vocabulary = tuple(dict.fromkeys(token for chunk in chunks for token in chunk.vocabulary))
     places = {token: i for i, token in enumerate(vocabulary)}
     predicted = [
@@ -106,7 +107,7 @@ def joined(chunks: Sequence[Chunk]) -> Chunk:
 
 
 def together(chunks: Iterable[Chunk], most: float = inf) -> Iterator[Chunk]:
-    """Join successive chunks of one word that continue each other, up to `most` steps per joined chunk."""
+    """Join successive chunks that continue each other, up to `most` steps per joined chunk."""
     waiting: list[Chunk] = []
     for chunk in chunks:
         n = sum(len(one.steps) for one in waiting) + len(chunk.steps)
@@ -161,14 +162,14 @@ def is_name(text: str) -> bool:
 
 
 def facts_of(kind: Any, said: Any) -> dict[str, Any]:
-    """The values that an object of a dataclass, or of a subclass, has in the fields of that dataclass."""
+    """Name to value of the fields of the dataclass `kind`, from an object of it or of a subclass."""
     return {field.name: getattr(said, field.name) for field in fields(kind)}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _InFile(ChunkFacts):
     heads: int | dict[str, int]
-    """Number of heads of every site, or of each."""
+    """The number of heads: one for all sites, or by site."""
 
 
 def as_bytes(chunk: Chunk) -> bytes:
@@ -181,10 +182,10 @@ def as_bytes(chunk: Chunk) -> bytes:
 
 
 def from_bytes(data: bytes) -> Chunk:
-    """Read a chunk.
+    """Read a chunk that `as_bytes` encoded.
 
     Raises:
-        ValueError: its parts do not fit each other.
+        ValueError: it cannot be decoded, or its parts do not fit each other.
     """
     facts, _, body = data.partition(b"\n")
     stored = msgspec.json.decode(facts, type=_InFile)

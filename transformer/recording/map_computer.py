@@ -1,7 +1,7 @@
 """Compute the maps of several steps at once, from copied weights, in a copy of the model.
 
 While the model trains, `WeightBuffer` copies its weights at each step to record. Some steps later, one
-forward pass mapped over all these copies (`torch.func.vmap`) computes the maps, which costs a fifth of
+forward pass mapped over all these copies (`torch.func.vmap`) computes the maps, which is much cheaper than
 separate passes. The model that trains is not touched.
 """
 
@@ -25,8 +25,8 @@ from transformer.recording.weights import Tensors
 from transformer.shared.interventions import Interventions
 
 BATCH = 25
-"""Number of steps whose maps are computed together when no viewer waits for them. Larger batches are no
-cheaper; a default run evaluates at the same interval."""
+"""Maximum number of steps whose maps wait to be computed together. Larger batches are no cheaper; a default
+run evaluates at the same interval."""
 BUFFER_BYTES = 96 * 2**20
 """Approximate limit in bytes of the copies of weights whose maps are not computed yet."""
 
@@ -37,7 +37,7 @@ def tensors_of(model: Transformer) -> Tensors:
 
 
 class WeightBuffer:
-    """Copies of a model's weights at its last few steps, one row per step, on the model's device.
+    """Copies of a model's weights at steps to record, one row per step, on the model's device.
 
     Args:
         model: the model whose weights are copied.
@@ -58,7 +58,7 @@ class WeightBuffer:
         return len(self.steps) >= self.room
 
     def copy(self, step: int) -> None:
-        """Copy the current weights, as those of this step."""
+        """Copy the current weights, as those of this step; there must be room."""
         if self._rows is None:
             device = self._sources[0].device
             self._rows = torch.empty((self.room, self._n_numbers), dtype=torch.float32, device=device)
@@ -71,7 +71,7 @@ class WeightBuffer:
         return list(self.steps), rows[: len(self.steps)]
 
     def clear(self) -> None:
-        """Discard all copies, after their maps have been computed."""
+        """Discard all copies, and free their memory."""
         self.steps, self._rows = [], None
 
 
@@ -96,7 +96,7 @@ class MapComputer:
         self._parameters = [tensor.detach() for tensor in self.model.state_dict().values()]
 
     def intervene(self, interventions: Interventions, id_of: Any) -> None:
-        """Apply these interventions to the copy from now on."""
+        """Apply these interventions to the copy from now on; `id_of` as in `Transformer.intervene`."""
         if self.model.interventions != interventions:
             self.model.intervene(interventions, id_of)
             self.axes = self.model.axes()

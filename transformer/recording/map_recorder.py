@@ -35,10 +35,12 @@ MAPS_BYTES = 256 * 2**20
 UNWATCHED, WATCHED = 0.06, 0.10
 """Target shares of the training time for recording, without and with viewers."""
 TOLERANCE = 1.5
-"""Recording becomes rarer above its share times this; on a busy machine, measured times are inexact."""
+"""Recording becomes rarer if it takes more than this times its target share: on a busy machine, measured
+times are inexact."""
 KNOWN_SECONDS = 1.0
 """Seconds of recording to measure before the recording interval is changed."""
 MOST_APART = 64
+"""Maximum recording interval, in steps."""
 FADING = 0.9
 """Decay of the moving averages of times, per computation and per training step."""
 
@@ -47,7 +49,8 @@ class MapRecorder:
     """Records one model in the thread that trains it. Draws no random numbers and does not affect training.
 
     Args:
-        model: the model that trains. Its weights are copied; only `measure` and `write` run words through it.
+        model: the model that trains. Its weights are copied; only `measure` and `write` run words through it,
+            and leave it in eval mode.
         task: provides the right answers.
         decoding: the decoding method of the outputs.
     """
@@ -65,7 +68,7 @@ class MapRecorder:
         self._clearest: tuple[str, int] | None = None
         self._batches: list[WordBatch] | None = None  # of the tracked words; None if they must be rebuilt
         self.drawn = DrawnWords()
-        """The examples that training has drawn, as the training loop reports them."""
+        """The questions that training has drawn; filled by the owner of this object, and by `draw_again`."""
 
     @property
     def tensors(self) -> Tensors:
@@ -73,21 +76,21 @@ class MapRecorder:
         return self._computer.tensors
 
     def resume(self, measured: Measurement | None, written: Outputs | None) -> None:
-        """Restore the state of a saved run, given the last measurement and outputs."""
+        """Restore the state of a saved run from its last measurement and outputs; None if it has none."""
         if measured is not None:
             self._clearest = measured.clearest
         if written is not None:
             self._written = written
 
     def draw_again(self, seed: int, step: int, most: int) -> None:
-        """Draw at most so many batches again of those before `step` whose words are not remembered."""
+        """Draw again the next `most` batches, up to that of `step`, whose words are not remembered."""
         for k in range(self.drawn.steps, min(step, self.drawn.steps + most)):
             self.drawn.note(k + 1, [pair.source for pair in self._task.pairs(seed, k)])
 
     # Tracked words.
 
     def add(self, question: Question) -> None:
-        """Record this word too from the next computation on; call `write` before if its answer is unknown."""
+        """Record this word too from the next computation on; if its answer is unknown, call `write` first."""
         if question not in self._questions:
             self._questions.append(question)
             self._batches = None
@@ -103,7 +106,7 @@ class MapRecorder:
         """Compute the maps of all pending steps: a chunk per word, or several if memory limits a pass.
 
         Args:
-            weights: the store to which the copied weights are appended.
+            weights: the store to which the copied weights are appended; None discards them.
             finite: leave out steps at which a parameter is NaN or infinite.
 
         Raises:
@@ -136,7 +139,11 @@ class MapRecorder:
         """The maps of one word at earlier steps; steps whose weights are no longer kept are skipped.
 
         Args:
-            snapshots: in order of step; as many as fit into one pass.
+            snapshots: in order of step; their weights are all in memory at once.
+            weights: the store of these weights.
+
+        Raises:
+            FloatingPointError: an attention weight is NaN or infinite.
         """
         chunks: list[Chunk] = []
         for taken, some in groupby(snapshots, key=lambda one: one.interventions):
@@ -145,7 +152,7 @@ class MapRecorder:
                 with suppress(InputError):  # thinned meanwhile
                     bodies[one.step] = weights.body(one.step)
             if bodies:
-                self._computer.intervene(taken, self._task.src_tokenizer.id_of)
+                self._computer.intervene(taken, self._task.token_id)
                 rows = stacked([*bodies.values()], self._device)
                 chunks += self._computed([*bodies], rows, [self._batch_of([question])])
         self._intervene()
@@ -155,7 +162,7 @@ class MapRecorder:
         """Apply the interventions of the training model to its copy."""
         if self._computer.model.interventions != self._model.interventions:
             self._batches = None  # their padding depends on the masks
-        self._computer.intervene(self._model.interventions, self._task.src_tokenizer.id_of)
+        self._computer.intervene(self._model.interventions, self._task.token_id)
 
     @property
     def _hidden(self) -> bool:
@@ -176,14 +183,14 @@ class MapRecorder:
     def _computed(
         self, steps: Sequence[int], rows: torch.Tensor, batches: Sequence[WordBatch]
     ) -> list[Chunk]:
-        """Compute the maps of steps, as many steps at once as fit into memory."""
+        """Compute the maps of steps, as many steps at once as `MAPS_BYTES` allows, but at least one."""
         n_cells = max(batch.n_cells(self._computer.axes) for batch in batches)
         n = max(1, MAPS_BYTES // (4 * self._model.config.n_heads * n_cells))
         chunks = []
         for at in range(0, len(steps), n):
             for one in batches:
                 guesses, maps = self._computer.compute(rows[at : at + n], one.batch.src, one.batch.tgt_in)
-                if one.words[0].n_words:  # which predicts no token
+                if one.words[0].n_words:  # a mean map, which predicts no token
                     guesses = np.zeros_like(guesses[:, :1])
                     maps = {site: weights.mean(axis=1, keepdims=True) for site, weights in maps.items()}
                 for i, word in enumerate(one.words):
@@ -226,7 +233,7 @@ class MapRecorder:
         return measured
 
     def measure_past(self, step: int, weights: Weights) -> Measurement:
-        """Measure the scores of all heads with the kept weights of a step; no step may be pending.
+        """Measure the scores of all heads with the kept weights of a step, and the present interventions.
 
         Raises:
             InputError: the weights of this step are not kept.
@@ -242,12 +249,13 @@ class MapRecorder:
         return Measurement(step=step, head_scores=scores, clearest=clearest)
 
     def write(self, step: int) -> Outputs:
-        """Write the current free-running output for each word.
+        """Write the free-running output for each word, mean maps left out, with the current weights.
 
-        No step may be pending: from now on the maps of words with an unknown answer run over these outputs.
+        Call `compute` before if earlier steps are pending: from now on, the maps of words with an unknown
+        answer run over these outputs.
         """
-        # If all rows of a word predict right, greedy decoding writes the right answer, because each row reads
-        # the same tokens then; this does not hold if rows read ahead.
+        # If all rows of a word predict right, greedy decoding writes the right answer, because each row then
+        # reads the same tokens as in the map; this does not hold if rows read ahead.
         model = self._model
         foreseen = self._decoding.width == 1 and (model.masked("causal") or model.writes_at_once)
         known_right = self._known_right[1] if foreseen and self._known_right[0] == step else set()
@@ -262,7 +270,7 @@ class MapRecorder:
 
 
 def _predicts_right(chunk: Chunk) -> bool:
-    """Whether the right answer is known and, at the last step, each row predicts its expected token."""
+    """Whether the right answer is known and, at the last step, each row that writes predicts its token."""
     pairs = zip(chunk.predictions(-1), chunk.word.expected, strict=True)
     return chunk.word.answer is not None and all(was == is_to for was, is_to in pairs if is_to)
 
@@ -281,11 +289,11 @@ class FrameScheduler:
         self._a_step = 0.0  # seconds of a training step, a moving average
 
     def trained(self, seconds: float) -> None:
-        """Note the time that a training step took."""
+        """Note the seconds that a training step took."""
         self._a_step = FADING * self._a_step + (1 - FADING) * seconds if self._a_step else seconds
 
     def recorded(self, n: int, seconds: float, *, watched: bool) -> None:
-        """Note the time that computing `n` steps took, and adapt `every`."""
+        """Note the seconds of recording, in which the maps of `n` steps were computed, and adapt `every`."""
         self._recording += seconds
         fading = FADING if n else 1.0
         self._lately = fading * self._lately[0] + seconds, fading * self._lately[1] + n

@@ -8,7 +8,7 @@ import numpy as np
 
 from transformer.shared.evaluation import Evaluation
 
-if TYPE_CHECKING:  # imported by `table` or in a run's thread, so that the first page need not wait
+if TYPE_CHECKING:  # imported by `table`, so that the first page need not wait
     import pandas as pd
 
 
@@ -32,7 +32,8 @@ COLUMNS = (
     *OF_EVALUATION,
 )
 """The columns of the table, which has one row per step. Those of an evaluation are NaN at steps without one;
-BLEU and chrF are NaN also if the task is no translation."""
+BLEU and chrF are NaN also if the task is no translation. Of an own model, usually only step, loss and seconds
+are not NaN."""
 
 
 class Metrics:
@@ -48,7 +49,7 @@ class Metrics:
         self._n = 0
 
     def append(self, **values: float | None) -> None:
-        """Add a row; a value that is missing or None becomes NaN."""
+        """Add a row; a value that is missing or None becomes NaN, and values without a column are ignored."""
         if self._n == len(self._rows):
             self._rows = np.concatenate([self._rows, np.full_like(self._rows, np.nan)])
         row = (values.get(name) for name in self.names)
@@ -68,7 +69,9 @@ class Metrics:
 
         Args:
             step: the newest of these steps.
-            numbers: loss, token accuracy, gradient norm and learning rate of each of these steps.
+            numbers: losses, token accuracies, gradient norms and learning rates, each with one number per
+                step.
+            seconds: of training so far; the same for all these rows, as `tokens_per_second` is.
         """
         first = step - len(numbers[0]) + 1
         for row, (loss, accuracy, norm, rate) in enumerate(zip(*numbers, strict=True), start=first):
@@ -94,7 +97,7 @@ class Metrics:
         return made
 
     def at(self, step: int) -> tuple[float, float | None]:
-        """(seconds of training, loss) of a step; if it has no row, (seconds of the row before, None)."""
+        """(seconds of training, loss) of a step; if it has no row, (seconds of the row before or 0, None)."""
         steps, seconds, losses = self.columns("step", "seconds", "loss")
         place = int(steps.searchsorted(step))
         if place < len(steps) and steps[place] == step:
@@ -110,7 +113,7 @@ class Metrics:
         return float((steps[-1] - steps[first]) / max(seconds[-1] - seconds[first], 1e-9))
 
     def extend(self, rows: np.ndarray[Any, np.dtype[np.float64]]) -> None:
-        """Add the rows of another table; (N, columns)."""
+        """Add the rows of another table with the same columns, (N, columns)."""
         self._rows = np.concatenate([self._rows[: self._n], rows, np.full((256, len(self.names)), np.nan)])
         self._n += len(rows)
 
@@ -127,6 +130,7 @@ class Metrics:
         return [self._rows[:n, self.names.index(name)] for name in names]
 
     def column(self, name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """One column, (N,)."""
         return self.columns(name)[0]
 
     def table(self) -> pd.DataFrame:

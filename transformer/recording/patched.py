@@ -1,4 +1,4 @@
-"""The picture that the tokens of an axis are patches of."""
+"""A picture whose patches are the tokens of an axis."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_PATCHES = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class Patched:
-    """A picture, and how the tokens of an axis cover it: some before its patches, the patches row by row."""
+    """A picture, and the tokens of an axis: some before its patches, the patches row by row, some after."""
 
     width: int
     height: int
@@ -42,7 +42,12 @@ class Patched:
         return np.frombuffer(self.pixels, dtype=np.uint8).reshape(self.height, self.width, 3)
 
     def shares(self, weights: np.ndarray[Any, Any], pooled: int) -> np.ndarray[Any, Any]:
-        """(rows, columns) weights of the patches, from (K,) of cells, whose tokens share them evenly."""
+        """(rows, columns) weights of the patches: the tokens of a cell share its weight evenly.
+
+        Args:
+            weights: (K,) weights of the cells; NaN where blocked, which counts as 0.
+            pooled: tokens in a cell.
+        """
         rows, columns = self.grid
         cells = (self.before + np.arange(rows * columns)) // pooled
         tokens = np.minimum(pooled, self.n_tokens - cells * pooled)
@@ -51,6 +56,7 @@ class Patched:
 
     @property
     def n_tokens(self) -> int:
+        """Number of tokens: the patches, and those before and after."""
         return self.before + self.grid[0] * self.grid[1] + self.after
 
 
@@ -66,7 +72,11 @@ class Covered:
 
     @property
     def usual_query(self) -> int:
-        """The row that is drawn unless another is chosen: of the first token, or the patch in the middle."""
+        """The row that is drawn unless another is chosen.
+
+        If queries are these patches and no token comes before them, that of the patch in the middle; else
+        the first.
+        """
         rows, columns = self.picture.grid
         in_the_middle = self.asks and not self.picture.before
         return (rows // 2 * columns + columns // 2) // self.pooled if in_the_middle else 0

@@ -1,4 +1,4 @@
-"""The frames of a run in order: what was recorded of each step, bounded in memory however long the run is."""
+"""The frames of a run in order: what was recorded of each step, thinned to fit into a limited memory."""
 
 from __future__ import annotations
 
@@ -21,15 +21,17 @@ from transformer.recording.frame import (
 from transformer.shared.evaluation import Evaluation
 
 MEMORY_LIMIT = 32 * 2**20
-"""Maximum bytes of the frames of one run."""
+"""Maximum bytes of the frames of one run, approximately."""
 BESIDE = 6_000
 """Approximate bytes of a record in addition to the numbers of its maps."""
 DENSE = 64
-"""Number of newest steps that are never thinned: moments are looked for among them."""
+"""Number of newest steps that thinning keeps, but at most a quarter of the steps for which there is room:
+moments are looked for among them. Also the maximum number of steps in a chunk that thinning joins."""
 FILLED = 0.7
 """Share of a limit that is still filled after thinning; the free rest makes thinning rare."""
 SPARSE = 32
-"""Thinning keeps one measurement, output and evaluation per about this many frames."""
+"""Besides those of the frames that stay, thinning keeps one measurement, one evaluation and so on for about
+this many frames."""
 _BUILT = 32
 """Maximum number of cached frames; several panels of a page show the same frames."""
 NOT_EVALUATED = Evaluation(step=0, right=0, total=0, loss=0.0, free_loss=0.0, token_accuracy=0.0)
@@ -37,7 +39,7 @@ NOT_EVALUATED = Evaluation(step=0, right=0, total=0, loss=0.0, free_loss=0.0, to
 NOTHING_WRITTEN = Output(text="", stopped=True, right=False, pieces=(), ids=())
 
 Measured = Measurement | Outputs | Evaluation | Ablations
-"""Records that cost more than maps, and so are not made at every step."""
+"""Records that cost more than maps, and so are made less often."""
 Recorded = Chunk | Measured
 Numbers = Callable[[int], tuple[float, float | None]]
 """Function from a step to (seconds of training, loss)."""
@@ -88,7 +90,7 @@ class Recording(Sequence[Frame]):
         return self.of_step(self.steps[i])
 
     def of_step(self, step: int) -> Frame:
-        """The frame of one of `steps`."""
+        """The frame of a step, which must be one of `steps`."""
         frame = self._built.get(step)
         if frame is None:
             frame = self._made(step)
@@ -118,19 +120,19 @@ class Recording(Sequence[Frame]):
         return (chunk, chunk.steps.index(step)) if chunk is not None and step in chunk.steps else None
 
     def measured_at(self, step: int) -> Measurement | None:
-        """The newest measurement up to a step, or the first one if all are later."""
+        """The newest measurement up to a step, or the first one if all are later; None without any."""
         return self._newest(Measurement, step)
 
     def evaluated_at(self, step: int) -> Evaluation | None:
-        """The newest evaluation up to a step, or the first one if all are later."""
+        """The newest evaluation up to a step, or the first one if all are later; None without any."""
         return self._newest(Evaluation, step)
 
     def written_at(self, step: int) -> Outputs | None:
-        """The newest outputs up to a step, or the first ones if all are later."""
+        """The newest outputs up to a step, or the first ones if all are later; None without any."""
         return self._newest(Outputs, step)
 
     def ablated_at(self, step: int) -> Ablations | None:
-        """The newest ablations up to a step; None if all are later."""
+        """The newest ablations up to a step; None if there are none."""
         newest = self._newest(Ablations, step)
         return None if newest is None or newest.step > step else newest
 
@@ -156,7 +158,7 @@ class Recording(Sequence[Frame]):
 
     @property
     def changes(self) -> tuple[int, ...]:
-        """The steps with new scores, outputs or evaluations, or with changed interventions."""
+        """The steps with new scores, outputs, evaluations or ablations, or with changed interventions."""
         chunks = next(iter(self._chunks.values()), ())
         taken = {
             later.steps[0] for one, later in pairwise(chunks) if later.interventions != one.interventions
@@ -174,6 +176,8 @@ class Recording(Sequence[Frame]):
 
     def extended(self, records: Sequence[Recorded], numbers: Numbers | None = None) -> Recording:
         """These frames with further records: newer ones, or the past of a word that was added later.
+
+        Maps and measurements of a step replace those that it has already.
 
         Args:
             numbers: gives seconds and loss of a step from now on; None keeps the present function.
@@ -197,10 +201,11 @@ class Recording(Sequence[Frame]):
         return self._reduced(early for record in self.records if (early := up_to(record, step)) is not None)
 
     def thinned(self, protected: Set[int], limit: int) -> Recording:
-        """These frames, thinned to less than the limit if they exceed it.
+        """These frames, thinned to about `FILLED` of the limit if they exceed it.
 
         Args:
-            protected: steps that stay.
+            protected: steps that stay, as far as there is room.
+            limit: in bytes, as counted by `nbytes`.
         """
         if self.nbytes <= limit:
             return self
@@ -226,7 +231,7 @@ class Recording(Sequence[Frame]):
     # Internal.
 
     def _add(self, records: tuple[Recorded, ...]) -> None:
-        """Add records; called only while the object is being built."""
+        """Add records; called only before the object is published."""
         self.records += records
         new: set[int] = set()
         for record in records:
@@ -285,7 +290,7 @@ def _recorded_word(chunk: Chunk, i: int, newest: Outputs | None) -> RecordedWord
 
 
 def up_to(record: Recorded, step: int) -> Recorded | None:
-    """A record up to a step; None where all of it is later."""
+    """A record without what is later than a step; None if all of it is later."""
     if isinstance(record, Chunk):
         return record.only(lambda at: at <= step)
     return record if record.step <= step else None
@@ -294,8 +299,8 @@ def up_to(record: Recorded, step: int) -> Recorded | None:
 def steps_to_keep(steps: Sequence[int], room: int, protected: Collection[int] = ()) -> set[int]:
     """Choose up to `room` of some ascending steps: the multiples of the lowest power of 2 that fit.
 
-    Also kept are the first step, the newest steps (`DENSE` or a quarter of the room, whichever is less), and
-    the protected steps, the newest first.
+    Also kept are the first step, the newest steps (`DENSE` or a quarter of the room, whichever is less, but
+    at least one), and the protected steps, the newest first, as far as there is room.
     """
     if len(steps) <= room:
         return {*steps}

@@ -16,7 +16,8 @@ from transformer.tasks.task import N_EQUAL_WORDS
 from transformer.tasks.unknown import mostly_known
 
 N_SCORED_WORDS = 64
-"""Maximum number of held-out examples for head scores; mostly known tokens, words of 3 letters or more."""
+"""Maximum number of held-out examples for head scores: those with mostly known tokens and, in tasks whose
+answers are as long as their questions, with 3 letters or more."""
 
 
 class Scorer:
@@ -48,7 +49,7 @@ class Scorer:
             side: [[None if id_ < 0 else id_ for id_ in row] for row in ids.tolist()]
             for side, ids in self._sides(task.encode(self._words)).items()
         }
-        """Ids by the side of an axis; those of [PAD] and other special tokens are None."""
+        """Ids of each word by the side of an axis; None for [PAD] and other special tokens."""
         self._tensors: dict[tuple[bool, bool], tuple[torch.Tensor, torch.Tensor]] = {}
 
     def scores(self, model: Transformer) -> dict[str, dict[str, Array]]:
@@ -78,7 +79,7 @@ class Scorer:
         return {site: {name: np.zeros_like(row) for name, row in of.items()} for site, of in scores.items()}
 
     def _origin(self, model: Transformer) -> dict[str, dict[str, Array]]:
-        """By what each head finds its place, on words of one length; empty where there are too few."""
+        """The scores place and token of each head by site, on words of one length; empty if too few."""
         if len(self._equal) < LEAST_WORDS:
             return {}
         filled = not model.masked("padding")
@@ -102,7 +103,7 @@ class Scorer:
     def _batch(
         self, *, filled: bool, device: torch.device, equal: bool = False
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """The encoded words, cached; `equal`: those of one length."""
+        """src and tgt_in of the scored words, cached; `equal`: of those of one length."""
         key = filled, equal
         if key not in self._tensors:
             batch = self._task.encode(self._equal if equal else self._words, filled=filled)
@@ -112,7 +113,8 @@ class Scorer:
 
 
 def _of_one_length(task: Task) -> list[str]:
-    """The held-out examples of the most frequent length of questions; their answers may differ in length."""
+    """Up to `N_EQUAL_WORDS` held-out examples whose questions have the most frequent length, in tokens; their
+    answers may differ in length."""
     words = task.held_out()
     sizes: dict[int, list[str]] = {}
     for word, question in zip(words, task.src_tokenizer.encode(words), strict=True):

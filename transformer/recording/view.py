@@ -23,7 +23,8 @@ IDLE, QUEUED, TRAINING, PAUSED = "idle", "queued", "training", "paused"
 FINISHED, STOPPED, FAILED, RECORDED = "finished", "stopped", "failed", "recorded"
 ENDED = (FINISHED, STOPPED, FAILED, RECORDED)
 MAX_WORDS = 12
-"""Maximum number of tracked words of a run; beyond it, the oldest word that the user added is dropped."""
+"""Maximum number of tracked words of a run; beyond it, the oldest word that the user added is dropped or, if
+there is none, the first word."""
 MAX_NAME = 40
 """Maximum number of characters of a run's name."""
 MOST_CURVES = 8
@@ -31,35 +32,44 @@ MOST_CURVES = 8
 PACES = (None, 20.0, 5.0, 1.0)
 """Possible paces: maximum steps per second; None is full pace."""
 WATCHED_SECONDS = 0.16
-"""Longest time in seconds until a frame that a viewer waits for is computed; n runs that take turns have n
-times as long."""
+"""If there are viewers, pending steps are computed when a step ends at least this many seconds after the last
+frames were published; of n runs that take turns, n times as many."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OwnModel:
-    """A model trained by the user's own training loop; a run has it in place of a configuration."""
+    """A model trained by the user's own training loop; the configuration of its run does not describe it.
+
+    Raises:
+        ValueError: a name cannot be one, or there are more than `MOST_CURVES` curves.
+    """
 
     name: str
     """Name of its class."""
     curves: tuple[str, ...] = ()
     """Names of the numbers that are recorded at every step in addition to the loss."""
     problem: str = ""
-    """The part that could not be recorded, in words."""
+    """What could not be recorded, in words; empty if nothing is missing."""
 
     def __post_init__(self) -> None:
-        """Check the names, since a file can hold anything. Raises ValueError."""
+        """Check the names, since a file can hold anything."""
         if len(self.curves) > MOST_CURVES or not all(map(is_name, (self.name, *self.curves))):
             raise ValueError("its names are none of a model")
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunFacts:
-    """The state of a run at one time, without its recording."""
+    """The state of a run at one time, without its recording.
+
+    Raises:
+        ValueError: a number is out of range, or the name is too long.
+    """
 
     id: str
     config: RunConfig
     state: str
-    """idle, queued, training, paused, finished, stopped, failed; or recorded: shown on a first visit."""
+    """idle, queued, training, paused, finished, stopped or failed; recorded: a recording that ships with the
+    app, or one in its place."""
     reason: str = ""
     """Why the run ended, or was paused by the server, in words; empty while it goes on."""
     step: int = 0
@@ -83,23 +93,23 @@ class RunFacts:
     interventions: Interventions = NO_INTERVENTIONS
     """The present interventions."""
     right: tuple[int, int] | None = None
-    """(right, asked) held-out words at the newest evaluation."""
+    """(right, asked) held-out words at the newest evaluation of the training; None before the first."""
     first_step_at: dict[str, int]
     """Share of held-out words right ("0.5", "0.9", "0.99") to the step at which it was first reached."""
     goal_reached: bool = False
     everyday: tuple[int, int] | None = None
-    """(right, asked) everyday words at the last evaluation on all words."""
+    """(right, asked) everyday words at the last evaluation on all words; None if there was none."""
     turned_at: tuple[int, str, int] | None = None
-    """(step, site, head) of the first head whose score crossed the threshold."""
+    """(step, site, head) of the first head that became clear (of an own model: took a role); None before."""
     after: str | None = None
-    """Id of the run that this one was started from."""
+    """Id of the run that this one was started from; None if there is none."""
     name: str = ""
     """The name that its owner gave it; empty where it has none."""
     own: OwnModel | None = None
     """The own model, which `config` does not describe; None for a run of the app's models."""
 
     def __post_init__(self) -> None:
-        """Check the values, since a file can hold anything. Raises ValueError."""
+        """Check the values, since a file can hold anything."""
         positive = 0 < self.learning_rate < math.inf and 0 <= self.seconds < math.inf
         counted = 0 <= self.step <= self.planned and self.threads >= 0 and self.every >= 1
         if not positive or not counted or self.pace not in PACES or len(self.name) > MAX_NAME:
@@ -108,44 +118,48 @@ class RunFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class RunView(RunFacts):
-    """The whole state of a run at one time. Published by assigning one reference, so readers hold no lock."""
+    """The whole state of a run at one time. Published by assigning one reference, so readers hold no lock.
+
+    Immutable, but for `metrics`.
+    """
 
     frames: Recording
     snapshots: tuple[Snapshot, ...]
     """The steps whose weights are kept."""
     metrics: Metrics
+    """The numbers of every step; rows are added to the same table while the run trains."""
     pictures: Pictures = field(default_factory=dict)
     """For an own model: word to the name of an axis to the picture that its tokens are patches of."""
     steps_per_second: float = 0.0
-    """Over the last steps; 0 where unknown."""
+    """Over about the last second, at most the pace; 0 where unknown."""
     unsaved: str = ""
-    """Why the run's file is not up to date, in words; empty where it is, or there is none."""
+    """Why the run is not kept in a file, or its file is not up to date, in words; empty without a problem."""
 
     @property
     def frame(self) -> Frame | None:
-        """The newest frame."""
+        """The newest frame; None before the first."""
         return self.frames[-1] if self.frames else None
 
     def frame_at(self, step: int) -> Frame | None:
-        """The frame nearest to a step; if possible, between the same moments."""
+        """The frame nearest to a step, if possible with no moment in between; None if there are none."""
         nearest = self._nearest(self.frames.steps, step)
         return None if nearest is None else self.frames.of_step(nearest)
 
     def snapshot_at(self, step: int) -> Snapshot | None:
-        """The weights nearest to a step; if possible, between the same moments."""
+        """The snapshot nearest to a step, if possible with no moment in between; None if there are none."""
         by_step = {snapshot.step: snapshot for snapshot in self.snapshots}
         nearest = self._nearest(tuple(by_step), step)
         return None if nearest is None else by_step[nearest]
 
     def _nearest(self, steps: Sequence[int], step: int) -> int | None:
-        """The nearest of ascending steps, the earlier of two; between the same moments if possible."""
+        """The nearest of ascending steps, the earlier of two; if possible, with no moment in between."""
         low = max((moment.step for moment in self.moments if moment.step <= step), default=0)
         high = min((moment.step for moment in self.moments if moment.step > step), default=math.inf)
         here = [at for at in steps if low <= at < high]
         return nearest_step(here or steps, step)
 
     def until(self, step: int) -> RunView:
-        """The run as it was recorded up to a step, without the results at its end."""
+        """The run as it was recorded up to a step, without `right`, `everyday` and `goal_reached`."""
         metrics, turned = self.metrics.until(step), self.turned_at
         return replace(
             self,
@@ -168,7 +182,7 @@ class RunView(RunFacts):
         return Ending(seed=self.config.seed, failed=self.state == FAILED, turned=self.turned_at)
 
     def covered(self, word: str, site: str) -> Covered | None:
-        """The picture that the keys of a site are patches of; None if there is none, or it does not fit."""
+        """The picture whose patches are the keys of a site; None if there is none, or it does not fit."""
         if self.frame is None or word not in self.pictures:
             return None
         axes, tracked = self.frame.axes[site], self.frame.words[self.frame.row_of(word)]
@@ -183,17 +197,18 @@ class RunView(RunFacts):
 
     @property
     def seeded(self) -> str:
-        """The seed as text; empty for an own model."""
+        """The seed as text, such as "seed 0"; empty for an own model."""
         return "" if self.own else f"seed {self.config.seed}"
 
     @property
     def stem(self) -> str:
-        """The common stem of the names of its files."""
+        """The part of the names of exported files that tells runs apart, such as seed0."""
         return "own-model" if self.own else f"seed{self.config.seed}"
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Kinds of attention that the model has; the first is shown first."""
+        """Kinds of attention that the model has; the first is shown first. Empty for an own model before the
+        first frame."""
         if self.own is None:
             return self.config.model.kinds
         return tuple(dict.fromkeys(one.kind for one in self.frame.axes.values())) if self.frame else ()
@@ -240,7 +255,7 @@ class Publisher:
     def __init__(self, view: RunView) -> None:
         self.view = view
         self.version = 0
-        """Number of changes that the run's file has to save."""
+        """Number of changes so far that belong in the run's file."""
         self._publishing = threading.Lock()  # the run, its archive and `Run.start` publish in their threads
 
     def publish(self, *, only_if: str | None = None, **changes: Any) -> None:
@@ -251,6 +266,6 @@ class Publisher:
                 self.version += 1
 
     def note(self, **changes: Any) -> None:
-        """Change what the file does not save: `unsaved`, and `snapshots`."""
+        """Change `unsaved` or `snapshots`, for which the file need not be written."""
         with self._publishing:
             self.view = replace(self.view, **changes)

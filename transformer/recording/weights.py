@@ -1,4 +1,4 @@
-"""The weights of a run's steps: in memory until they are in the run's file, then read from it by step."""
+"""The weights of a run's steps: in memory until they are in the run's file, then read from the file."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from transformer.shared.interventions import NO_INTERVENTIONS, Interventions
 DISK_LIMIT = 128 * 2**20
 """Maximum bytes of the weights of one run in its file; all weights of a default run fit."""
 IN_MEMORY = 32 * 2**20
-"""Maximum bytes of weights that are in memory and not in a file."""
+"""Maximum bytes of weights that are in memory and not in a file, after each thinning."""
 
 Tensors = tuple[tuple[str, tuple[int, ...]], ...]
-"""Name and shape of each parameter, in the order of the numbers."""
+"""Name and shape of each parameter, in the order in which the weights of a step are stored."""
 Stored = Callable[[int], bytes]
-"""Reads the numbers of a step from a file. Raises InputError."""
+"""Reads the weights of a step from a file, as bytes: see `Weights.body`. Raises InputError."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -38,12 +38,13 @@ class Snapshot:
 
     @property
     def weights(self) -> Mapping[str, Array]:
-        """Name of each parameter to its float32 numbers. Raises InputError if they were thinned."""
+        """Name of each parameter to its float32 numbers. Raises InputError if they are not kept any more, or
+        cannot be read."""
         return self.source.read(self.step) if isinstance(self.source, Weights) else self.source
 
     @property
     def nbytes(self) -> int:
-        """Memory of the numbers while they are in use."""
+        """Bytes of the numbers while they are in use."""
         if isinstance(self.source, Weights):
             return self.source.nbytes_each
         return sum(array.nbytes for array in self.source.values())
@@ -77,7 +78,11 @@ class Weights:
         return self.nbytes_each * len(self.snapshots)
 
     def append(self, steps: Mapping[int, bytes], interventions: Interventions, tensors: Tensors) -> None:
-        """Add the weights of further steps, in order; a step that is there already is replaced."""
+        """Add the weights of further steps, ascending; snapshots of the same and of later steps are dropped.
+
+        Args:
+            steps: the bytes of each step, as `body` returns them; at least one step.
+        """
         with self._lock:
             self.tensors = tensors
             first = min(steps)
@@ -86,7 +91,7 @@ class Weights:
             self.snapshots = (*(snapshot for snapshot in self.snapshots if snapshot.step < first), *made)
 
     def read(self, step: int) -> dict[str, Array]:
-        """The parameters at a step. Raises InputError."""
+        """Name of each parameter to its numbers at a step, float32. Raises InputError as `body`."""
         numbers = np.frombuffer(self.body(step), dtype="<f4")
         arrays, at = {}, 0
         for name, shape in self.tensors:
@@ -96,7 +101,11 @@ class Weights:
         return arrays
 
     def body(self, step: int) -> bytes:
-        """The parameters at a step as bytes, float32, little-endian. Raises InputError."""
+        """The parameters at a step as bytes, float32, little-endian.
+
+        Raises:
+            InputError: they are not kept any more, or cannot be read from the file.
+        """
         with self._lock:
             is_stored, place = step in self._places, self._places.get(step)
         if place is not None:
@@ -106,7 +115,7 @@ class Weights:
         return self.stored(step)
 
     def chosen(self, limit: int, protected: Collection[int] = ()) -> Weights:
-        """Evenly chosen steps within a limit in bytes, all in memory; unreadable steps are left out."""
+        """Steps within a limit in bytes, chosen as in `thin`, all in memory; unreadable ones are left out."""
         made = Weights()
         snapshots = {snapshot.step: snapshot for snapshot in self.snapshots}
         for step in sorted(self._staying(limit, protected)):
@@ -117,7 +126,7 @@ class Weights:
     # Thinning.
 
     def thin_waiting(self, protected: Collection[int]) -> None:
-        """Thin the steps that are not in a file if they exceed `IN_MEMORY`: see `thin`."""
+        """Thin the steps that are not in a file if they exceed `IN_MEMORY`; `protected` as in `thin`."""
         with self._lock:
             waiting = [step for step, place in self._places.items() if place is not None]
             if len(waiting) * self.nbytes_each > IN_MEMORY:
@@ -136,12 +145,12 @@ class Weights:
                 self.keep(self._staying(FILLED * DISK_LIMIT, protected))
 
     def _staying(self, limit: float, protected: Collection[int]) -> set[int]:
-        """The steps that stay within a limit."""
+        """The steps that stay within a limit in bytes; at least the first and the last."""
         steps, room = [snapshot.step for snapshot in self.snapshots], int(limit // max(1, self.nbytes_each))
         return steps_to_keep(steps, room, protected)
 
     def keep_few(self, few: int, protected: Collection[int]) -> bool:
-        """Keep only `few` evenly chosen steps, and the first, the last and the protected ones.
+        """Keep only about `few` evenly spaced steps, and the first, the last and the protected ones.
 
         Returns whether there were more.
         """
@@ -160,19 +169,19 @@ class Weights:
     # The file.
 
     def waiting(self, last: int) -> dict[int, bytes]:
-        """The weights up to a step that are not in the file."""
+        """The weights of the steps up to `last` that are not in the file."""
         with self._lock:
             return {step: place for step, place in self._places.items() if place is not None and step <= last}
 
     def note_stored(self, written: Mapping[int, bytes]) -> None:
-        """These weights are in the file now, and are read there, unless they were replaced meanwhile."""
+        """Note that these weights are in the file, to be read there unless they were replaced meanwhile."""
         with self._lock:
             for step, body in written.items():
                 if self._places.get(step) is body:
                     self._places[step] = None
 
     def follow(self, steps: Collection[tuple[int, Interventions]], tensors: Tensors) -> None:
-        """Exactly these steps are in the file now."""
+        """Note that exactly these steps are in the file, and drop all others."""
         by_step = {snapshot.step: snapshot for snapshot in self.snapshots}
         for step, interventions in steps:
             if step not in by_step or by_step[step].interventions != interventions:

@@ -16,9 +16,9 @@ from transformer.shared.attention_info import AttentionInfo
 from transformer.tasks import Batch, Question, Task
 
 MOST_EXTRA = 3
-"""Maximum number of tokens by which an output may exceed the right answer."""
+"""Maximum number of tokens by which an output may exceed the right answer and its [EOS]."""
 MOST_DRAWN = 2**20
-"""Maximum number of remembered words (12 MB): 16,384 steps of 64. Later steps are not searched."""
+"""Maximum number of remembered words (12 MiB): 16,384 steps of 64. Later steps are not searched."""
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,10 @@ class WordBatch:
 
     batch: Batch
     words: tuple[Word, ...]
-    """Each word of the batch; or one for all, whose maps are the mean over the batch."""
+    """A word per row of the batch; or a single one, whose maps are the mean over the batch."""
 
     def n_cells(self, axes: Mapping[str, AttentionInfo]) -> int:
-        """Number of cells of one head's maps at every site, summed over the batch and the sites."""
+        """Number of cells of one head's maps, summed over the sites and the rows of the batch."""
         n_src, n_tgt = self.batch.src.shape[1], self.batch.tgt_in.shape[1]
         sizes = {"src": n_src, "tgt": n_tgt, "seq": n_tgt}
         return len(self.batch.src) * sum(sizes[one.query] * sizes[one.key] for one in axes.values())
@@ -42,7 +42,8 @@ def word_batch(
     """Encode words as a model reads them; its own output replaces a right answer that is unknown.
 
     Args:
-        outputs: the model's output for each word that it has answered, by the text of the word.
+        outputs: the model's output for each word that it has answered, by the text of the word. A word
+            with an unknown answer that is not among them gets an empty answer.
         step: the step of these outputs.
         hidden: whether [PAD] is masked; otherwise it receives attention and is shown on the maps.
     """
@@ -81,6 +82,7 @@ def mean_batch(task: Task, mean: Question, *, hidden: bool) -> WordBatch:
     """Encode the words of a mean map. Its tokens are the places of letters, and the special tokens.
 
     Args:
+        mean: a question with `words`, all of one length.
         hidden: as in `word_batch`.
     """
     every = word_batch(task, [task.question(word) for word in mean.words], {}, 0, hidden=hidden)
@@ -101,7 +103,7 @@ def mean_batch(task: Task, mean: Question, *, hidden: bool) -> WordBatch:
 
 
 def _places(tokens: Sequence[str], n_letters: int) -> tuple[str, ...]:
-    """Tokens with the place of each letter in its stead: first this many of the word, then those written."""
+    """Replace letters by their places: `letter 1` to `letter n_letters`, then `output 1` and so on."""
     names: list[str] = []
     i = 0
     for token in tokens:
@@ -123,7 +125,7 @@ def in_batches(questions: Sequence[Question], *, hidden: bool) -> list[list[Ques
 
 
 def expected_tokens(task: Task, labels: Sequence[int]) -> tuple[str, ...]:
-    """The token that each position is to write; empty where the label is [PAD]."""
+    """The token that each position is to write; an empty string where the label is [PAD]."""
     tokens = task.tgt_tokenizer.tokens(labels)
     return tuple("" if label == PAD_ID else token for label, token in zip(labels, tokens, strict=True))
 
@@ -141,6 +143,7 @@ def outputs_of(
     """The free-running output of a model for each word, by its text. Decoding leaves the model in eval mode.
 
     Args:
+        decoding: the settings of the search.
         known_right: words whose output is known to be right; they are not decoded.
     """
     outputs, hidden = {}, model.masked("padding")
@@ -161,7 +164,10 @@ def outputs_of(
 
 
 def encode_answered(model: Transformer, task: Task, questions: Sequence[Question]) -> Batch:
-    """Encode questions with their right answers, or with the model's own output where these are unknown."""
+    """Encode questions with their right answers, or with the model's greedy output where these are unknown.
+
+    Leaves the model in eval mode if an answer is unknown.
+    """
     texts, filled = [question.text for question in questions], not model.masked("padding")
     if all(question.answer is not None for question in questions):
         return task.encode(texts, filled=filled)
@@ -178,7 +184,7 @@ def _written(
     if model.training:
         model.eval()  # the next training step sets train mode again
     batch = task.encode([question.text for question in questions], filled=not model.masked("padding"))
-    # An unknown answer sets no limit, so the longest question counts too.
+    # An unknown answer sets no limit: then that of the longest question counts too.
     unknown = any(question.answer is None for question in questions)
     room = int(max(batch.answers.shape[1], batch.src.shape[1] if unknown else 0)) + MOST_EXTRA
     written = write(model, batch, task.tgt_tokenizer.eos_id, room, decoding=decoding)
@@ -199,7 +205,7 @@ def _output(model: Transformer, task: Task, question: Question, batch: Batch, id
 
 
 def _readable(model: Transformer, batch: Batch, ids: Sequence[int]) -> list[int]:
-    """An output without [PAD], cut to the length that the model can read as an answer."""
+    """Ids of an output without [PAD], cut to the length that the model can read as an answer."""
     most = model.config.max_len - batch.prompt.shape[1]
     return [token for token in ids if token != PAD_ID][:most]
 
@@ -208,17 +214,17 @@ def _readable(model: Transformer, batch: Batch, ids: Sequence[int]) -> list[int]
 
 
 class DrawnWords:
-    """Remembers every word that training draws, in order: its hash and its step, in twelve bytes."""
+    """Remembers up to `MOST_DRAWN` words that training draws, in order: hash and step, 12 bytes for each."""
 
     def __init__(self) -> None:
         self.steps = 0
-        """Number of steps that are remembered, from the first one on."""
+        """Number of steps that are remembered: all from step 1 to this one."""
         self.full = False
         """Whether no further step can be remembered."""
         self._hashes, self._steps = array("q"), array("i")
 
     def note(self, step: int, words: Sequence[str]) -> None:
-        """Remember the words of the next step's batch."""
+        """Remember the words of a step's batch, if it follows the remembered steps and there is room."""
         self.full |= len(self._hashes) + len(words) > MOST_DRAWN
         if self.full or step != self.steps + 1:
             return  # a gap begins here: `steps` stays at the last step before it
@@ -227,6 +233,6 @@ class DrawnWords:
         self.steps = step
 
     def first_step(self, word: str) -> int | None:
-        """The first step whose batch had this word, among the steps that are remembered."""
+        """The first remembered step whose batch had this word; None if there is none."""
         matches = np.flatnonzero(np.asarray(self._hashes) == hash(word))
         return self._steps[int(matches[0])] if len(matches) else None

@@ -1,1 +1,1 @@
-"""Runs: the background thread of each, the registry of all, and the folder on disk."""
+"""Runs: their threads, the registry of all, the queue, the limits, and recordings that ship with the app."""

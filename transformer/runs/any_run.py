@@ -56,7 +56,11 @@ def reopened(path: Path, lease: Lease, written: Callable[[], None]) -> AnyRun | 
         except InputError:  # another process writes there, or it is read-only: the run can only be watched
             return FileRun(path, lease)
         archive.written = written
-        return Run(saved.view.config, archive=archive, saved=saved, lease=lease)
+        try:
+            return Run(saved.view.config, archive=archive, saved=saved, lease=lease)
+        except InputError:
+            archive.close()  # otherwise the file would stay claimed by this process
+            raise
     except InputError as error:
         LOG.warning("%s cannot be opened: %s", path.name[:6], error)
         return None

@@ -32,7 +32,7 @@ def check_pace(pace: float | None) -> None:
 
 
 def check_alive(view: RunView, asked: str, field: str) -> None:
-    """Refuse a command to a failed run, whose thread has ended. Raises InputError."""
+    """Refuse a command to a failed run. Raises InputError."""
     if view.state == FAILED:
         raise InputError(f"A failed run cannot {asked}; start a new one.", field)
 
@@ -41,8 +41,8 @@ def check_change(view: RunView, task: Task, interventions: Interventions) -> Non
     """Refuse interventions that cannot be applied to a run now.
 
     Raises:
-        InputError: the run has no model yet or has failed, a head or cell is not in the model, or a row would
-            have no column left to attend to in a word of the task.
+        InputError: the run has no model yet or has failed, a site, head or mask does not exist, or a row
+            would have no column left to attend to in a word of the task (see `Corpus.hardest`).
     """
     if view.frame is None or view.state == FAILED:
         advice = "start a new one" if view.state == FAILED else "wait until its untrained model is built"
@@ -61,7 +61,7 @@ def check_change(view: RunView, task: Task, interventions: Interventions) -> Non
 
 
 def check_saved(saved: Saved, limits: Limits) -> None:
-    """Refuse a run that could not have been trained on this server.
+    """Refuse a run that could not have been trained on this server; accept any run of an own model.
 
     Raises:
         InputError: the run exceeds a limit, or its settings or a tracked word cannot be used.

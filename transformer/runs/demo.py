@@ -1,4 +1,4 @@
-"""Recordings, shown where no run has been trained yet; some ship with the app.
+"""Recordings, shown where no run has been trained yet or in place of runs of a story; some ship with the app.
 
     python -m transformer.runs.demo
 
@@ -33,7 +33,8 @@ OF_STORIES = {
 }
 """The recordings of stories. All but the first hold the maps of a single word, and no weights."""
 ASKED = 4
-"""Number of steps whose weights `SHIPPED` keeps, besides the first step, the last and the moments."""
+"""Number of evenly chosen steps, the first one included, whose weights `SHIPPED` keeps; it also has those of
+the last step and of the moments."""
 
 
 class Demo(FileRun):

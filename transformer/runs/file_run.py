@@ -1,4 +1,4 @@
-"""A run that is trained by another process or on another machine, watched through its file."""
+"""A run that this process cannot train, such as one that another process trains, watched through its file."""
 
 from __future__ import annotations
 
@@ -18,15 +18,19 @@ from transformer.tasks import Question, task_of
 LOOK_SECONDS = 0.5
 """Minimum seconds between two reads of the file, however many pages need the view."""
 SPEED_SECONDS = 10.0
-"""Approximate time in seconds over which the steps per second are averaged."""
+"""Approximate longest time in seconds over which the steps per second are averaged."""
 FREE_SECONDS = 1.0
-"""Minimum seconds between two checks whether another process still writes to the file."""
+"""Minimum seconds between two checks whether the run may be taken over."""
 
 
 class FileRun:
-    """A run that is trained elsewhere, so it takes no commands here. Members named as in `Run` mean the same.
+    """A run that takes no commands here. Members named as in `Run` mean the same.
 
-    Raises InputError as `Reader.read` does.
+    It is trained elsewhere, has ended there, or cannot go on.
+
+    Raises:
+        InputError: as for `Reader.read`.
+        OSError: there is no such file.
     """
 
     def __init__(self, path: Path, lease: Lease | None = None) -> None:
@@ -47,7 +51,7 @@ class FileRun:
 
     @property
     def view(self) -> RunView:
-        """The run as it stands in its file; the last view while the file cannot be read."""
+        """The run as in its file up to `LOOK_SECONDS` ago; the last view while the file cannot be read."""
         with self._lock:
             now = time.monotonic()
             if now - self._looked_at >= LOOK_SECONDS:
@@ -86,8 +90,8 @@ class FileRun:
     def can_be_taken_over(self) -> bool:
         """Whether this process may open the run as a `Run`.
 
-        It may if the run stands still and can be continued, and no process writes its file. Of
-        several callers within `FREE_SECONDS` at most one gets True.
+        It may if the run stands still and can be continued, no process writes its file, and this process may
+        write it. Of several callers within `FREE_SECONDS` at most one gets True.
         """
         if self.view.active or not self._saved.can_go_on:
             return False
@@ -107,7 +111,7 @@ class FileRun:
         """Do nothing: this process only reads the run, so there is nothing to stop."""
 
     def _now(self) -> RunView:
-        """The saved view; while a process writes the file, with its state there and its speed."""
+        """The saved view; if a process trains the run or is about to, with its state there and its speed."""
         view, (at, step) = self._saved.view, self._counted
         if self._saved.state not in (IDLE, QUEUED, TRAINING) or not is_held(self.path):
             return view

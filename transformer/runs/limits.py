@@ -14,7 +14,7 @@ from transformer.runs.machine import processors
 
 
 def _limit(default: int, least: int, most: int) -> Any:
-    """A field for a whole number from `least` to `most`; with `least` the app's first preset still trains."""
+    """A field for a whole number from `least` to `most`; with `least`, the default settings still train."""
     return field(default=default, metadata={"range": (least, most)})
 
 
@@ -23,18 +23,19 @@ class Limits:
     """The limits of one server. A run without `Limits`, as on the command line, is not limited."""
 
     training: int = _limit(2, 1, 64)
-    """Runs that train at once; the others wait in line."""
+    """Runs that train at once, the runs of a race counted as one; the others wait in line."""
     per_visitor: int = _limit(12, 1, 1_000)
     """Runs of one visitor that have not ended."""
     kept: int = _limit(40, 1, 10_000)
-    """Runs in memory. Beyond it, runs leave memory: those trained elsewhere, then ended ones, then paused and
-    unseen ones; in each group, the one viewed longest ago first. As many drafts may be held in addition."""
+    """Runs in memory. Beyond it, runs leave memory: those trained elsewhere, then ended ones (first those
+    complete on disk), then paused and unseen ones; in each group, the one viewed longest ago first. Others
+    stay. As many drafts may be held in addition."""
     minutes: int = _limit(60, 1, 100_000)
     """Minutes that a run may train at a stretch; then it is stopped, and can be continued."""
     unseen_minutes: int = _limit(10, 1, 100_000)
     """Minutes after which a training run is paused if no page has shown it."""
     archive_minutes: int = _limit(60, 1, 100_000)
-    """Minutes without a viewer after which a run that stands still leaves memory; its file keeps it."""
+    """Minutes without a viewer after which a run that stands still may leave memory; its file keeps it."""
     steps: int = _limit(100_000, 300, 1_000_000)
     """Planned steps of a run, including those of continuing it."""
     parameters: int = _limit(50_000_000, 100_000, 1_000_000_000)
@@ -49,8 +50,8 @@ class Limits:
     sockets: int = _limit(300, 1, 100_000)
     """Pages that receive updates at the same time; each counts as one of the process's open files."""
     disk_mb: int = _limit(8_000, 100, 100_000_000)
-    """Megabytes of disk that all runs take together. Beyond it, saved weights are thinned, first those of
-    runs that are not training, and of these first the run viewed longest ago."""
+    """Megabytes of disk that all runs take together. Beyond it, removed runs are deleted, then saved weights
+    are thinned, first those of runs that are not training, and of these first the run viewed longest ago."""
 
     def __post_init__(self) -> None:
         for limit in fields(self):
@@ -118,7 +119,7 @@ class Limits:
             )
 
     def check_upload(self, size: int) -> None:
-        """Refuse a file of this many bytes, before it is read. Raises InputError."""
+        """Refuse a file that has too many bytes, before it is read. Raises InputError."""
         if size > 1_000_000 * self.upload_mb:
             raise InputError(
                 f"This file has {size / 1e6:,.1f} MB; this server allows {self.upload_mb:,} MB "

@@ -1,4 +1,4 @@
-"""Check whether this machine can train a configuration, for modules that must not import torch."""
+"""What this machine has, and whether it can train a configuration; for modules that must not import torch."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def has_gpu() -> bool:
 def check_machine(config: RunConfig) -> None:
     """Refuse a configuration that does not fit into memory, or whose device is not available.
 
-    Imports torch only to check a device other than the CPU.
+    Imports torch only to check a device other than auto and the CPU.
 
     Raises:
         InputError: the message says what is needed, what is available, and what to choose.
@@ -62,7 +62,7 @@ def check_machine(config: RunConfig) -> None:
 
 
 def give_back_memory() -> None:
-    """Return free heap memory of ended threads to the system, if the C library can.
+    """Return free heap memory to the system, if the C library can.
 
     The GNU C library keeps a heap for each thread; some 20 MB of a default run would stay in it.
     """

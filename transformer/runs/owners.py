@@ -60,7 +60,7 @@ class Owners:
         return self.digest(id_) is not None
 
     def enter(self, id_: str, token: str, visitor: Visitor) -> bool:
-        """Register the page of a visitor with this token; return whether the token commands the run."""
+        """Register the page of a visitor if this token commands the run; return whether it does."""
         if not self.is_owner(id_, token):
             return False
         self._pages.setdefault(id_, WeakSet()).add(visitor)
@@ -71,16 +71,16 @@ class Owners:
         return any(visitor.name == name for visitor in self._pages.get(id_, ()))
 
     def show(self, id_: str, token: str, step: int | None) -> None:
-        """Set the step that the owner of a run shows to viewers who follow; None means LIVE."""
+        """Set the step that the owner shows to viewers who follow; None means LIVE. Ignores another token."""
         if self.is_owner(id_, token):
             self._shown[id_] = step
 
     def shown(self, id_: str) -> int | None:
-        """The step that a run's owner shows; None if the owner is at LIVE."""
+        """The step that a run's owner shows; None if the owner is at LIVE, or has not shown one."""
         return self._shown.get(id_)
 
     def present(self, id_: str, token: str, presentation: dict[str, Any] | None) -> None:
-        """Set the story, and its beat, that the owner of a run presents with it; None ends it."""
+        """Set the story and beat that the owner of a run presents; None ends it. Ignores another token."""
         if not self.is_owner(id_, token):
             return
         if presentation is None:

@@ -11,18 +11,18 @@ from transformer.recording.view import PAUSED, STOPPED
 from transformer.runs.limits import Limits
 
 VIEWER_TIMEOUT_SECONDS = 3.0
-"""Seconds for which a run counts as watched after a page last reported viewing it; a page that shows it
-reports again within two."""
+"""Seconds for which a run counts as watched after it was viewed or given a command. While a page shows it, it
+is viewed several times a second."""
 
 ASLEEP_SECONDS = 300.0
-"""No step takes so long; if one seems to, the machine has slept meanwhile, and that time does not count."""
+"""If this many seconds pass between two steps, the machine is taken to have slept: they do not count."""
 
 
 class Queue:
     """First come, first served. Safe to use from any thread.
 
     Args:
-        slots: how many may train at once.
+        slots: number of parties that may train at once; a party is a run, or the runs of a race.
     """
 
     def __init__(self, slots: int = 1) -> None:
@@ -58,7 +58,10 @@ class Queue:
                     del self._line[party]
 
     def join(self, lease: object, party: object) -> None:
-        """Make a lease that is in the queue share the slot of another party, at the better of both places."""
+        """Let a lease share the slot of another party, at the better of both places.
+
+        Does nothing if the lease is not in the queue.
+        """
         with self._change():
             before = self._party_of(lease)
             if before in (None, party):
@@ -101,8 +104,8 @@ class Lease:
     """The right of one run to use a server. Without limits, the run may train for any length of time.
 
     Args:
-        queue: shared with the other runs.
-        limits: of the server.
+        queue: shared with the other runs; by default one for this run alone.
+        limits: of the server; by default none.
     """
 
     def __init__(self, queue: Queue | None = None, limits: Limits | None = None) -> None:
@@ -110,10 +113,10 @@ class Lease:
         self._queue = queue or Queue()
         self._party: object = self
         self.taken_at: float | None = None
-        """When it was given its slot; None where it has none."""
-        self._asked_at = time.monotonic()  # when `over` was last called
+        """When it was given its slot, by `time.monotonic`, sleep left out; None where it has none."""
+        self._asked_at = time.monotonic()  # when `over` was last called, or the slot was given
         self.seen_at = time.monotonic()
-        """When the run was last viewed, or given a command."""
+        """When the run was last viewed or given a command, or else made, by `time.monotonic`."""
 
     def take(self, called: Callable[[], object]) -> bool:
         """Join the queue; return whether the run has a slot. If not, `called` signals when to ask again."""
@@ -143,7 +146,7 @@ class Lease:
 
     @property
     def watched(self) -> bool:
-        """Whether the run has viewers now; without a server it has none."""
+        """Whether the run was viewed, or given a command, just now; without limits it counts as unwatched."""
         return self.limits is not None and time.monotonic() - self.seen_at < VIEWER_TIMEOUT_SECONDS
 
     @property

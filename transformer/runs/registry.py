@@ -32,18 +32,18 @@ from transformer.storage.tokens import digest_of, new_token
 from transformer.tasks import resolved
 
 DRAFT_SECONDS = 900.0
-"""An untrained model that was not viewed for this long is forgotten."""
+"""A draft that was not viewed for this many seconds is forgotten when the next one is built."""
 MOST_RESERVED = 1_000
 """Most runs that stories reserve; beyond it, the one needed longest ago is forgotten."""
 _NOT_WHOLE = "The latest steps of this run are not on disk; they could not be restored."
 CLOSING_SECONDS = 10.0
-"""Maximum seconds that a server waits at shutdown for the current steps of its runs."""
+"""Maximum seconds to wait for runs to be put away: at shutdown for all, and before one is removed."""
 LEAVING_SECONDS = 5.0
 """Maximum seconds that a visitor waits for a run to be put away before it is opened again."""
 
 
 class Reserved(NamedTuple):
-    """What it takes to build a run of a story, also again."""
+    """What is needed to build a draft. For the runs of stories it is kept, to build them again."""
 
     config: RunConfig
     words: tuple[str, ...] | None
@@ -93,7 +93,8 @@ class Registry:
             token: the token that allows commands to the run.
 
         Raises:
-            InputError: the settings exceed the limits, or a tracked word is invalid.
+            InputError: the settings exceed the limits, this machine cannot train them, or a tracked word is
+                invalid.
         """
         self.limits.check(resolved(config))
         run = self._build(Reserved(config, words, visitor), new_token())
@@ -119,7 +120,7 @@ class Registry:
             The id of the run.
 
         Raises:
-            InputError: the settings exceed the limits.
+            InputError: the settings exceed the limits or cannot be used.
         """
         if id_ is None:
             self.limits.check(resolved(config))
@@ -140,7 +141,8 @@ class Registry:
         """As `get`; a reserved run that does not exist, or no longer, is built as a draft.
 
         Raises:
-            InputError: this machine cannot train its settings, or has no room for them now.
+            InputError: this machine cannot train its settings or has no memory for them now, or a tracked
+                word is invalid.
         """
         run = self.get(id_)
         if run is not None or id_ is None:
@@ -150,7 +152,7 @@ class Registry:
                 reserved = self._reserved.pop(id_, None)
                 if reserved is None:
                     return None
-                self._reserved[id_] = reserved  # now the one needed last
+                self._reserved[id_] = reserved  # now the one needed most recently
             return self._in_memory(id_) or self._build(reserved, id_)
 
     def _build(self, reserved: Reserved, id_: str) -> Run:
@@ -170,7 +172,7 @@ class Registry:
         return run
 
     def discard(self, id_: str) -> None:
-        """Forget a draft that has been replaced."""
+        """Forget a draft; does nothing if this is no draft."""
         with self._lock:
             run = self._drafts.pop(id_, None)
             if run is not None:
@@ -184,13 +186,17 @@ class Registry:
 
     @refusals()
     def admit(self, visitor: str, run: Run | None = None, *, more: int = 1) -> None:
-        """Refuse a visitor more unfinished runs, `run` or new ones, if the limit is reached.
+        """Refuse a visitor an unfinished run more, or `more` of them, if this exceeds the limit.
 
-        Runs that the visitor started count, and so do runs whose token the visitor holds: after a reload, the
-        page belongs to a new visitor with the same tokens.
+        Runs in memory count if the visitor started them, or if an open page of the visitor holds their token:
+        after a reload, the page belongs to a new visitor with the same tokens. Drafts do not count.
+
+        Args:
+            run: the run that is to be trained, which itself does not count; None for new ones.
+            more: number of runs that are to be trained.
 
         Raises:
-            InputError: the limit is reached; the message says what to do.
+            InputError: the limit would be exceeded; the message says what to do.
         """
         others = [
             other
@@ -229,7 +235,7 @@ class Registry:
             keep_in_file(run, path, self.owners.digest(run.id) or "", self.make_room)
 
     def make_room(self) -> None:
-        """Keep the runs on disk within the limit, by thinning the weights of those viewed longest ago."""
+        """Keep the runs on disk within the limit, as `Library.make_room` does."""
         since = time.time() - time.monotonic()
         here = {
             run.id: RunInMemory(
@@ -240,10 +246,12 @@ class Registry:
         self.library.make_room(self.limits.disk_mb * 1_000_000, here)
 
     def file_of(self, run: AnyRun) -> bytes:
-        """A run as one file: from its own, or, for a run only in memory, all but the state of its training.
+        """A run as one file: a copy of its own or, if that is missing or not up to date, what memory holds.
+
+        The second has no state of the training.
 
         Raises:
-            InputError: the file of the run cannot be read.
+            InputError: the file of the run cannot be read, or the copy cannot be written.
         """
         path = self._whole_file_of(run)
         if path is None:
@@ -277,7 +285,7 @@ class Registry:
             self._put_away(old)
 
     def _leave_to_disk(self) -> None:
-        """Remove runs from memory that were not viewed for a long time; their files can be opened again."""
+        """Remove runs from memory that stand still and were not viewed for long; they can be opened again."""
         for run in self.listed():
             if run.can_leave_memory:
                 self._put_away(run)
@@ -309,11 +317,11 @@ class Registry:
         return run.continue_for(steps, rate)
 
     def get(self, id_: str | None) -> AnyRun | None:
-        """The run or draft of this id for viewing, from memory or else from disk; None if there is none."""
+        """The run or draft of this id, from memory or else from disk; None if none can be read."""
         if not id_:
             return None
         run = self._in_memory(id_)
-        # A run without an owner is not taken over: the program that keeps it under a name continues it.
+        # A watched run without an owner is not taken over: the program that gave it a name may continue it.
         free = isinstance(run, FileRun) and self.owners.is_owned(run.id) and run.can_be_taken_over
         if run is not None and not free:
             return run
@@ -335,7 +343,8 @@ class Registry:
         """Add the run of an uploaded file to this server; this token commands it.
 
         Raises:
-            InputError: the file is too large or cannot be used, or the visitor has too many unfinished runs.
+            InputError: the file is too large or cannot be used, this server cannot keep it, or the visitor
+                has too many unfinished runs.
         """
         self.admit(visitor)
         with refusals():
@@ -357,13 +366,13 @@ class Registry:
             return run
 
     def facts_of_run(self, id_: str) -> RunFacts | None:
-        """The facts of a started run for a list, without opening it."""
+        """The facts of a started run for a list, without opening it; None if there is none."""
         with self._lock:
             run = self._runs.get(id_)
         return self.library.facts_of_run(id_) if run is None else run.view
 
     def listed(self) -> list[AnyRun]:
-        """Started runs in memory, the newest first."""
+        """Started runs in memory, the one that was started or opened last first."""
         with self._lock:
             return list(self._runs.values())[::-1]
 
@@ -375,7 +384,7 @@ class Registry:
         """The run of this id, to send commands to it.
 
         Raises:
-            InputError: the run does not exist, another process trains it, or this is not its token.
+            InputError: the run does not exist, it can only be watched here, or this is not its token.
         """
         run = self.get(id_)
         if not isinstance(run, Run):
@@ -392,7 +401,7 @@ class Registry:
 
         Raises:
             InputError: it does not exist, this is not its token, it trains or waits to, it is not saved on
-                disk, or its file cannot be removed.
+                disk or is still being saved, or its file cannot be removed.
         """
         with self._opening:  # so that no page opens it meanwhile
             if self.facts_of_run(id_) is None:
@@ -423,7 +432,7 @@ class Registry:
             LOG.info("restore %s", id_[:6])
 
     def close(self) -> None:
-        """Stop the threads of all runs after their current step; runs kept in a file can resume there."""
+        """Put all runs away after their current step, and wait for that, at most `CLOSING_SECONDS`."""
         with self._lock:
             going = [*self._drafts.values(), *self._trained_here]
         for run in going:

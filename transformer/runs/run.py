@@ -23,7 +23,7 @@ from transformer.storage.own_data import own_data_of
 from transformer.storage.tokens import new_token
 from transformer.tasks import Question, task_of
 
-if TYPE_CHECKING:  # two of these import torch, as only the run's own thread does
+if TYPE_CHECKING:  # two of these import torch, which is imported only when it is needed
     from transformer.runs.training_session import TrainingSession
     from transformer.storage.archive import Archive
     from transformer.storage.saved import Saved
@@ -35,21 +35,27 @@ class Run:
 
     All other threads read `view` and send commands. A command is checked when it is given and carried out
     between two steps. Most commands return a future, which is done once the command has been carried out,
-    holds the exception if it raised one, and is cancelled if the run's thread ended first.
+    holds the exception if it raised one, and is cancelled if the run failed or was put away first.
 
     Args:
         config: what to train.
-        words: tracked words to begin with; by default a few that fit the trained length.
+        words: tracked words to begin with. If none of them is a question (see `Task.mean`), those of the task
+            (`Corpus.tracked_words`) come first.
         archive: a file to keep the run in.
-        every_step: whether every step is recorded, or evaluations only; the losses are the same.
-        saved: a saved run to continue, with its saved configuration and words.
-        lease: its share of a shared server; by default, the whole server.
+        every_step: whether steps between evaluations are recorded too, as far as the share of time for
+            recording allows; the losses are the same.
+        saved: a saved run to continue. Its words replace `words`; `config` must be that of its view.
+        lease: its share of a shared server; by default, the run has a queue of its own and no limits.
         visitor: name of the visitor who owns the run, where visitors are counted.
-        id_: its id; by default a new one.
-        shown_first: whether it shows the untrained model of its settings, which all such runs share, until
-            its first command; only then it gets a thread and a model of its own.
-        distributed: set where this run leads other processes that train with it; it then refuses commands
-            that change what is learned, because those processes would not receive them.
+        id_: its id; by default a new one. A saved run keeps its id.
+        shown_first: whether it shows the untrained model of its settings and words, which runs with the same
+            ones share, until its first command; only then it gets a thread and a model of its own.
+        distributed: set where this run leads other processes that train with it. Commands that change what
+            is learned must not be given then, because those processes would not receive them.
+
+    Raises:
+        InputError: this machine cannot train the configuration, a word or the user's own data cannot be used,
+            or the configuration logs to TensorBoard and there is no `archive`.
     """
 
     def __init__(
@@ -67,7 +73,7 @@ class Run:
         distributed: Distributed | None = None,
     ) -> None:
         self.config = config
-        """The configuration as requested; `view.config` also has what the task determines."""
+        """The configuration as requested; with the model, `view.config` also has what the task determines."""
         self.visitor = visitor
         check_machine(config)
         if config.train.tensorboard and archive is None:
@@ -77,9 +83,9 @@ class Run:
         self.task = task_of(config)
         words = words if saved is None else saved.words
         self.questions = [self.task.tracked(word) for word in words or ()]
+        """The tracked words; changed only by the run's thread."""
         if all(question.words for question in self.questions):
             self.questions[:0] = map(self.task.question, self.task.corpus.tracked_words())
-        """The tracked words; changed only by the run's thread."""
         self.own_data = own_data_of(config.train) if saved is None else saved.held
         """Uploads of the user, held as long as the run."""
         self.lease = lease or Lease()
@@ -106,11 +112,11 @@ class Run:
 
         self._runner = Runner(self._published, self.lease, build)
         self.ready = self._runner.ready
-        """Set once there is something to see: the frame of step 0, or the reason why there is none."""
+        """Set once the first frame can be seen, or the run has failed or was put away without one."""
         if archive is not None:
             self._keep_in(archive, whole=saved is not None and saved.whole)
         self.thread = RunThread(f"run-{self.id[:6]}")
-        """The thread that trains it now, or will after the present step; the runs of a race share one."""
+        """The thread that trains it from the next step on; the runs of a race share one."""
         self._model: Future[Untrained] | None = None
         if shown_first:
             self._model = untrained_model(config, self.questions, self.own_data)
@@ -176,7 +182,7 @@ class Run:
 
     @property
     def place(self) -> tuple[int, int] | None:
-        """(place, of how many) in the line of runs that wait to train; None where it does not wait."""
+        """(place, of how many) in the line of runs and races that wait to train; None if it does not wait."""
         return self.lease.place if self.view.state == QUEUED else None  # `lease.place` lags behind the state
 
     @property
@@ -190,7 +196,7 @@ class Run:
         return self.view.state in (PAUSED, *ENDED) and self.lease.forgotten and self.kept
 
     def look(self) -> RunView:
-        """The view, for a viewer: a run goes on as long as it has viewers."""
+        """The view, for a viewer. A server pauses runs that nobody has viewed for some minutes."""
         self.lease.look()
         return self.view
 
@@ -206,11 +212,11 @@ class Run:
         return self._ask(self._runner.pause)
 
     def resume(self) -> Future[None]:
-        """Go on after a pause, as soon as there is a slot."""
+        """Go on after a pause, as soon as there is a slot. The pause at the end of `advance` is dropped."""
         return self._ask(self._runner.resume)
 
     def advance(self, steps: int = 1) -> Future[None]:
-        """Take this many steps, then pause; also before the start and during training.
+        """Take this many steps as soon as there is a slot, then pause; also before the start and in training.
 
         Raises InputError if `steps` is not a valid number of steps.
         """
@@ -227,10 +233,11 @@ class Run:
         return self._ask(lambda: self._runner.set_pace(pace))
 
     def continue_for(self, steps: int, rate: float) -> Future[None]:
-        """Train an ended run for more steps; the learning rate warms up to `rate`, then decays again.
+        """Train an ended run for more steps; the learning rate warms up to `rate`, then follows the schedule.
 
         Raises:
-            InputError: the server allows fewer steps, the rate is invalid, or the run has failed.
+            InputError: the number of steps is invalid or more than the server allows, the rate is invalid, or
+                the run has failed.
         """
         checks.check_steps(steps)
         if self.lease.limits is not None:
@@ -257,8 +264,8 @@ class Run:
         """Apply these interventions from the next step on; they replace the earlier ones.
 
         Raises:
-            InputError: a head or cell is not in the model, or a row would have nothing to attend to in some
-                word that this run trains on.
+            InputError: a site, head or mask does not exist, a row would have nothing to attend to in a word
+                of the task (see `Corpus.hardest`), or the run has no model yet or has failed.
         """
         checks.check_change(self.view, self.task, interventions)
         return self._ask(lambda: self._runner.training.intervene(interventions))
@@ -267,8 +274,8 @@ class Run:
         """Switch the causal or the padding mask from the next step on; other interventions stay.
 
         Raises:
-            InputError: there is no such mask, or cells blocked by hand would then leave a row nothing to
-                attend to.
+            InputError: there is no such mask, blocked cells would then leave a row nothing to attend to, or
+                the run has no model yet or has failed.
         """
 
         def switched() -> Interventions:
@@ -295,7 +302,7 @@ class Run:
         """Stop tracking a word and delete its maps; does nothing if the word is not tracked.
 
         Raises:
-            InputError: it is the last one, or the run has failed.
+            InputError: it is the last one besides mean maps, or the run has failed.
         """
         checks.check_alive(self.view, "be asked", "drop_word")
         if [question.text for question in self.questions if not question.words] == [text]:
@@ -344,7 +351,10 @@ class Run:
         self._published.note(unsaved=why)
 
     def thin_weights(self, few: int) -> bool:
-        """Make room on the disk, as `Weights.keep_few` does."""
+        """Make room on the disk: keep the weights of the moments and those that `Weights.keep_few` keeps.
+
+        Returns whether there were more. Raises as `Store.transaction`.
+        """
         thinner = self._weights.keep_few(few, {moment.step for moment in self.view.moments})
         self._published.note(snapshots=self._weights.snapshots)
         if thinner and self._runner.archive is not None:
@@ -352,13 +362,13 @@ class Run:
         return thinner
 
     def put_away(self) -> Future[None]:
-        """Let go of the model and leave the run as it is; it can be loaded again from its file."""
+        """Let go of the model and leave the run as it is; if it has a file, it can be loaded from there."""
         if not self._begun:
             self.halt()
         return self._runner.ask(self._runner.halt)
 
     def halt(self) -> None:
-        """As `put_away`, but right after the current step, because the process ends."""
+        """As `put_away`, without a future to wait for: for a draft, or because the process ends."""
         with self._beginning:
             begun, self._begun, model = self._begun, True, self._model
             if not begun:
@@ -377,7 +387,10 @@ class Run:
         return self.put_away()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the run has ended or stands still; for the command line and tests, not for pages."""
+        """Wait until the run is not active any more (see `RunView.active`).
+
+        Returns whether that is so: False after `timeout` seconds, or if the run was put away before.
+        """
         end = None if timeout is None else time.monotonic() + timeout
         while self.view.active:
             if self._runner.ended.is_set() or (end is not None and time.monotonic() > end):
@@ -387,11 +400,11 @@ class Run:
 
     @property
     def ended(self) -> threading.Event:
-        """Set once a closed run needs its thread and its file no more."""
+        """Set once a run that was put away or has failed needs its thread and its file no more."""
         return self._runner.ended
 
     def join(self, timeout: float | None = 30.0) -> bool:
-        """Wait until a closed run needs its thread no more; returns whether that is so."""
+        """Wait until `ended` is set, for `timeout` seconds at most; return whether it is set."""
         return self.ended.wait(timeout)
 
 

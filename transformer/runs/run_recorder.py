@@ -25,19 +25,22 @@ from transformer.training.loop import NotFinite, Report
 from transformer.training.state import TrainState
 
 EVERY_STEP_UP_TO = 5.0
-"""At this many steps per second or fewer, every step is shown with its scores and outputs."""
+"""At a pace of this many steps per second or fewer, scores and outputs are measured at every step, unless
+only evaluations are recorded."""
 PAST_STEPS = 25
-"""Steps of a word's past that are computed between two training steps."""
+"""Maximum number of steps of a word's past that are computed between two training steps."""
 PAST_BATCHES = 50
-"""Batches of a resumed run that are drawn again between two training steps, to know when a word was drawn."""
+"""Maximum number of batches of a resumed run that are drawn again between two training steps, to know when a
+word was drawn."""
 FEWEST = 16
-"""If fewer snapshots than this fit on disk, they are kept only at evaluations and moments."""
+"""If fewer snapshots than this fit into `DISK_LIMIT`, they are kept only at measured steps and at moments."""
 
 
 class RunRecorder:
-    """The growing recording of one run. For the arguments, see `TrainingSession`.
+    """The growing recording of the run that `state` trains. For the other arguments, see `TrainingSession`.
 
-    Use it only in the run's thread. The list of questions is changed only here.
+    Use it in one thread only, that of its `TrainingSession`. During training, only this object changes the
+    list of questions.
     """
 
     def __init__(
@@ -63,7 +66,7 @@ class RunRecorder:
         self._kept_all = None if self._large else weights
 
     def resume(self) -> None:
-        """Continue the recording of a saved run, which the view already holds."""
+        """Continue the recording that the view holds already: of a saved run, or of the untrained model."""
         view, step = self._published.view, self._state.step
         measured, written = view.frames.measured_at(step), view.frames.written_at(step)
         self._recorder.resume(measured, written)
@@ -83,7 +86,13 @@ class RunRecorder:
     def record(self, report: Report, *, ended: bool, alone: bool, watched: bool, runs: int) -> None:
         """Copy the weights of a step if it is to be recorded, and compute and measure what is due.
 
-        The arguments are those of `TrainingSession.step`, and whether the run ends with this step.
+        Args:
+            report: of the step.
+            ended: whether the run ends with this step.
+            alone, watched, runs: as for `TrainingSession.step`.
+
+        Raises:
+            NotFinite: an attention weight is infinite or NaN.
         """
         spent, view, step = time.thread_time(), self._published.view, report.step
         self._recorder.drawn.note(step, report.words)
@@ -123,7 +132,7 @@ class RunRecorder:
             self._publish([*records, *measured, *self._computed()])
 
     def record_last(self) -> None:
-        """Record and measure the last step of a run that has ended."""
+        """Record and measure the last step of a run that has ended, as far as this was not done."""
         self.compute()
         frames, step = self._published.view.frames, self._state.step
         if frames.steps[-1:] != (step,):
@@ -157,7 +166,7 @@ class RunRecorder:
             ) from error
 
     def _publish(self, records: Sequence[Recorded]) -> None:
-        """Publish what has been recorded, thinned to fit the memory and disk limits."""
+        """Publish what has been recorded, with frames and weights thinned to fit into memory."""
         state, moments = self._state, self.moments.found
         moment_steps = {moment.step for moment in moments}
         protected = {0, state.step, *moment_steps}
@@ -196,10 +205,10 @@ class RunRecorder:
         return [*extra, now, outputs]
 
     def _located(self, scored: dict[int, Measurement], low: int, high: int, site: str, head: int) -> int:
-        """The first step at which a head has turned, between one where it has not and one where it has.
+        """The step at which a head has turned: after `low`, where it had not, and up to `high`, where it has.
 
-        It is found by bisection over the kept snapshots. Measurements made on the way are stored in `scored`
-        and reused for other heads.
+        The step is found by bisection over the kept snapshots; of several such steps, any may be found.
+        Measurements made on the way are stored in `scored` and reused for other heads.
         """
         kept = {snapshot.step for snapshot in self.weights.snapshots}
         while inside := sorted(step for step in kept if low < step < high):
@@ -247,7 +256,7 @@ class RunRecorder:
         self._owe(question)
 
     def drop_word(self, question: Question) -> None:
-        """Stop tracking a word, and discard what was recorded of it."""
+        """Stop tracking a word, and discard its maps."""
         self.compute()
         self._questions.remove(question)
         self._recorder.remove(question)
@@ -255,7 +264,7 @@ class RunRecorder:
         self._pasts = deque(past for past in self._pasts if past[0] != question)
 
     def _owe(self, question: Question) -> None:
-        """Queue for computation the missing frames of a word, if their weights are kept."""
+        """Queue the maps that a word lacks for computation, at the steps whose weights are kept."""
         frames = self._published.view.frames
         lacking = {*frames.steps} - {*frames.steps_of(question.text)}
         past = [snapshot for snapshot in self.weights.snapshots if snapshot.step in lacking]
@@ -264,7 +273,7 @@ class RunRecorder:
 
     @property
     def has_backfill(self) -> bool:
-        """Whether the words of earlier batches, or frames of a word that was added later, are missing."""
+        """Whether earlier batches are still to be drawn again, or past maps of a word to be computed."""
         return self._forgets_batches or bool(self._pasts)
 
     @property

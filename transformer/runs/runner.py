@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # training_session imports torch
     from transformer.storage.archive import Archive
 
 _EVENTS = {TRAINING: "start", FINISHED: "finish", STOPPED: "stop"}
-"""States that are logged when they begin; pausing and resuming are not logged."""
+"""States that are logged when they begin. Resume is logged only for a run that was opened from its file."""
 
 
 class Runner:
@@ -52,14 +52,14 @@ class Runner:
         self.untrained: Untrained | None = None
         """The untrained model that was shown before the run began."""
         self.ready, self.ended = threading.Event(), threading.Event()
-        """`ready`: set once there is something to see: the frame of step 0, or the reason why there is none.
-        `ended`: set once the run needs no thread any more."""
+        """`ready`: set once the first frame can be seen, or the run has failed or was put away without one.
+        `ended`: set once the run needs no thread and no file any more."""
         self.archive: Archive | None = None
         """The file in which the run is kept."""
         self.awake = threading.Event()
         """The event for which the run's thread waits."""
         self.move: Callable[[Runner], None] | None = None
-        """Hands the run to another thread, which its thread is to do now."""
+        """Hands the run to another thread; called by its present thread between two steps. None: it stays."""
         self.closing = self._over = False
         self._training: TrainingSession | None = None
         self._published, self._build = published, build
@@ -76,7 +76,7 @@ class Runner:
 
         Returns:
             A future: done once the command has run, with its exception if it raised one, and cancelled if the
-            run ends first.
+            run fails or is put away first.
         """
         self.lease.look()  # a command counts as viewing
         return self._put(command)
@@ -145,12 +145,12 @@ class Runner:
 
     @property
     def training(self) -> TrainingSession:
-        """The training of the run; only for a run that has not failed."""
+        """The training of the run; exists from the first `tend` to `end`."""
         assert self._training is not None
         return self._training
 
     def _take_slot(self) -> None:
-        """Train if there is a slot; otherwise wait in the queue. A run that ends takes no slot."""
+        """Train if there is a slot; otherwise wait in the queue. A run that is put away takes no slot."""
         if self.closing:
             return
         self._next_step_at = time.perf_counter()
@@ -174,7 +174,12 @@ class Runner:
         return 0.0 if self.view.pace is None else max(0.0, self._next_step_at - time.perf_counter())
 
     def tend(self) -> None:
-        """Between steps: build the model, carry out the commands that wait, compute and save."""
+        """Do what is due between steps; does nothing for a failed run.
+
+        Builds the model if there is none, and carries out the commands that wait. Then a run that trains
+        obeys the limits of the server, and any other computes and saves what is pending. Finally, some of
+        what the recording lacks of the past is computed.
+        """
         if self.view.state == FAILED:
             return
         if self._training is None:
@@ -280,7 +285,7 @@ class Runner:
             note("neglect", self.view)
 
     def _settle(self) -> None:
-        """After each command and step: release a slot that is not needed; log a new state."""
+        """After a change: release a slot that is not needed, log a new state, save a run that has ended."""
         view = self.view
         if view.state not in (QUEUED, TRAINING):
             self.lease.leave()

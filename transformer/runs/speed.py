@@ -42,7 +42,7 @@ class Work:
 
 
 def run_seconds(config: RunConfig, steps: int) -> float:
-    """Approximate seconds of this many steps of a watched run on the CPU, with evaluations and frames."""
+    """Approximate seconds of this many steps on one CPU thread, with evaluations, frames and a page."""
     return OVERHEAD * steps * slowness() * work_of(config).seconds
 
 
@@ -67,7 +67,7 @@ def slowness() -> float:
 
 @lru_cache(maxsize=64)  # called at every rerun of a page, and draws a batch
 def work_of(config: RunConfig) -> Work:
-    """The work of a step of this configuration, for the lengths of its task."""
+    """The work of a step of this configuration, for the lengths of its first batch with seed 0."""
     config = resolved(config)
     batch = task_of(config).batch(0, 0)
     model, (n_examples, s), t = config.model, batch.src.shape, batch.tgt_in.shape[1]

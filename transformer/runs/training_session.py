@@ -24,7 +24,7 @@ from transformer.training.evaluation import evaluate
 from transformer.training.loop import Report, read_numbers, train
 from transformer.training.state import TrainState
 
-if TYPE_CHECKING:  # it imports torch.distributed
+if TYPE_CHECKING:  # distributed imports torch.distributed
     from transformer.runs.untrained import Untrained
     from transformer.training.distributed import Distributed
 
@@ -46,21 +46,22 @@ class TrainingFacts:
 
 
 class TrainingSession:
-    """Trains the model of one run and records it; a new run begins by recording its untrained model.
+    """Trains the model of one run and records it; a recording without frames begins with the present model.
 
-    Must be built and used in the run's own thread.
+    Must be built and used in one thread: that of the run, or the one that builds untrained models.
 
     Args:
         published: holds the view of the run, which is replaced during training.
-        questions: the tracked words.
+        questions: the tracked words; the recording changes this list.
         weights: stores the weights of recorded steps; for a saved run, it already holds the earlier ones.
-        every_step: whether to record every step; otherwise only the evaluations are recorded.
+        every_step: whether to record steps between evaluations too, as far as the share of time for recording
+            allows.
         saved: a saved run to continue.
         begun: the untrained model of these settings and words, which the view and `weights` hold already.
         distributed: set if other processes, led by this one, train the same model.
 
     Raises:
-        InputError: the saved training is damaged, or the device does not exist.
+        InputError: the saved training is damaged or of another model, or the device is not available.
     """
 
     def __init__(
@@ -75,7 +76,8 @@ class TrainingSession:
         distributed: Distributed | None = None,
     ) -> None:
         self._published, config = published, published.view.config
-        # A saved run keeps its number of threads: another number would change the order of sums.
+        # A saved run keeps its number of threads, if there are as many processors: another number would
+        # change the order of sums.
         self._threads = min(self._view.threads, processors()) or config.threads or 1
         self.use_threads()
         memory = None if begun is None else begun.memory
@@ -112,9 +114,12 @@ class TrainingSession:
         """Take one training step.
 
         Args:
-            alone: whether this is one of the single steps that a user asked for.
+            alone: whether this is one of the steps that a user asked for with `Run.advance`.
             watched: whether there are viewers.
             runs: number of runs that take turns in this thread.
+
+        Raises:
+            NotFinite: the loss, the gradient or an attention weight is infinite or NaN.
         """
         state = self.state
         if watched and (state.step + 1) % state.config.train.evaluate_every == 0:
@@ -162,7 +167,7 @@ class TrainingSession:
         self._published.publish(learning_rate=rate)
 
     def continue_for(self, steps: int, rate: float) -> None:
-        """Plan more steps after the end."""
+        """Plan more steps from here, with a new warm-up to this peak rate."""
         self.state.continue_for(steps, rate)
         self._reports = train(self.state)
         self._published.publish(
@@ -170,7 +175,7 @@ class TrainingSession:
         )
 
     def intervene(self, interventions: Interventions) -> None:
-        """Apply interventions from the next step on, and evaluate and record their effect at once."""
+        """Apply other interventions from the next step on, and evaluate and record their effect at once."""
         if interventions == self._view.interventions:
             return
         self.recording.compute()

@@ -1,4 +1,4 @@
-"""The untrained model of a configuration, as it is shown before Start: computed once for all visitors."""
+"""The untrained model of a configuration, as it is shown before Start: cached for all visitors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # it imports torch
     from transformer.runs.training_session import RecordingState
 
 MOST_BYTES = 64 * 2**20
-"""Size of the untrained models that are kept, with their frames and weights."""
+"""Maximum bytes of the untrained models that are kept: of their frames and weights together."""
 BUILDING = threading.Lock()
 """Held while a model is built. If a class starts at once, models are built one after the other: many threads
 that build would keep every page waiting."""
@@ -47,6 +47,9 @@ def untrained_model(config: RunConfig, questions: Sequence[Question], held: OwnD
 
     Returns:
         A future; its exception is an InputError if this machine cannot build the model.
+
+    Raises:
+        InputError: the task refuses the configuration.
     """
     key = resolved(config), tuple(question.text for question in questions)
     if (cached := _CACHE.peek(key)) is not None:

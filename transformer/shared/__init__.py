@@ -1,1 +1,1 @@
-"""Plain data and a cache that most rooms share; without torch."""
+"""Plain data and a cache that several packages share; without torch."""

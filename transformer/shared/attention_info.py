@@ -26,11 +26,12 @@ class AttentionInfo:
     key: str
     """The side of the columns, by the same names."""
     writes: bool
-    """Whether each row should write a token."""
+    """Whether its rows write tokens; of a sequence, those from [SEP] on."""
     causal: bool
-    """Whether the causal mask blocks later columns."""
+    """Whether the causal mask blocks later columns; in a model of the user's own, whether no row has looked
+    at them so far."""
     padding: bool
-    """Whether the padding mask blocks [PAD]."""
+    """Whether the padding mask blocks [PAD]; False in a model of the user's own, where this is not known."""
     group: str = ""
     """In a model of the user's own: the name of the attentions that are shown together."""
 
@@ -56,5 +57,5 @@ def is_own(axes: Mapping[str, AttentionInfo]) -> bool:
 
 
 def sites_of(axes: Mapping[str, AttentionInfo], kind: str) -> list[str]:
-    """The sites of one kind of attention, first layer first."""
+    """The sites of one kind of attention, in the order of the forward pass."""
     return [site for site, one in axes.items() if one.kind == kind]

@@ -1,4 +1,4 @@
-"""A cache with a limit in bytes, not in entries; the least recently used entry is dropped first."""
+"""A cache with a limit in bytes instead of entries; the least recently used entry is dropped first."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Entry(Generic[T]):
 class BoundedCache:
     """Values by key, up to a total size in bytes. Safe to use from any thread.
 
-    A single value larger than the limit is not kept: it is made again each time.
+    A value larger than the limit is not kept: each call of `get` makes it again.
 
     Args:
         most_bytes: limit on the size of all values together.
@@ -35,12 +35,12 @@ class BoundedCache:
 
     @property
     def nbytes(self) -> int:
-        """Size of all values that are held."""
+        """Bytes of all values that are held."""
         with self._lock:
             return sum(entry.nbytes for entry in self._entries.values())
 
     def peek(self, key: Hashable) -> Any:
-        """The value of a key; None if it is not held."""
+        """The value of a key; None if it is not held, or is still being made. Does not count as a use."""
         with self._lock:
             entry = self._entries.get(key)
         return None if entry is None else entry.value
@@ -48,7 +48,10 @@ class BoundedCache:
     def get(self, key: Hashable, make: Callable[[], T], nbytes: Callable[[T], int]) -> T:
         """Return the value of a key, made if it is missing; concurrent calls get the same object.
 
+        An exception of `make` or `nbytes` is passed on; nothing is kept then.
+
         Args:
+            make: called without arguments; returns the value.
             nbytes: returns the size of a value in bytes.
         """
         with self._lock:
@@ -65,6 +68,8 @@ class BoundedCache:
                 self._entries.pop(key, None)
             raise
         with self._lock:
+            if entry.nbytes > self.most_bytes and self._entries.get(key) is entry:
+                del self._entries[key]
             total = sum(entry.nbytes for entry in self._entries.values())
             for other, one in list(self._entries.items()):
                 if total <= self.most_bytes:
@@ -76,7 +81,7 @@ class BoundedCache:
 
 
 def nbytes_of(value: object) -> int:
-    """Bytes of all arrays in nested dataclasses, mappings and sequences."""
+    """Bytes of all NumPy arrays in nested dataclasses, mappings and sequences; anything else counts 0."""
     if isinstance(value, np.ndarray):
         return value.nbytes
     if is_dataclass(value):

@@ -14,7 +14,7 @@ class Hypothesis:
     step: int
     """Number of tokens so far."""
     parent: int | None
-    """The node that it continues; None at the first token."""
+    """Index of the node that it continues; None at the first token."""
     token: int
     """Id of its newest token."""
     log_probability: float
@@ -28,5 +28,5 @@ class Hypothesis:
     ended: bool
     """Whether its newest token is [EOS]."""
     fate: str
-    """chosen: on the path to the answer; finished: ended with [EOS], but is not the answer; pruned: it and
-    all its continuations left the beam; kept: a continuation ended, or was open when the search stopped."""
+    """chosen: on the path to the answer; finished: ended with [EOS], but is not the answer; kept: one of its
+    continuations ended, or it or one of them was open when the search stopped; pruned: all others."""

@@ -22,17 +22,21 @@ MASKS = ("causal", "padding")
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """Blocked cells of one site; a field that is None means "every"."""
+    """Blocked cells of one site: those that agree with every field; None agrees with any value.
+
+    Raises:
+        TypeError: the site or the token is no text, or another field no whole number.
+    """
 
     site: str
     """encoder.0, decoder.0.self, decoder.0.cross, ..."""
     head: int | None = None
     row: int | None = None
-    """Position of the query."""
+    """Position of the query, from 0."""
     column: int | None = None
-    """Position of the key."""
+    """Position of the key, from 0."""
     token: str | None = None
-    """Token of the key: blocks every column with this token, at any position."""
+    """Token of the key, as it is shown."""
 
     def __post_init__(self) -> None:
         places = (self.head, self.row, self.column)
@@ -51,7 +55,7 @@ class Block:
 
 @dataclass(frozen=True, kw_only=True)
 class Interventions:
-    """All interventions that apply together; false if there are none."""
+    """All interventions that apply together; falsy if there are none."""
 
     ablated: tuple[tuple[str, int], ...] = ()
     """(site, head) of each head that is switched off: its output is replaced by zero."""
@@ -97,7 +101,7 @@ class Interventions:
         return "; ".join(parts) or "no interventions"
 
     def change_text(self, before: Interventions) -> str:
-        """The change, in words: the masks that were switched, or all interventions if others changed."""
+        """The change, in words: the switched masks, if only masks were switched; else all interventions."""
         if (self.ablated, self.blocked) != (before.ablated, before.blocked):
             return self.text()
         now, then = dict(self.masks), dict(before.masks)
@@ -113,15 +117,6 @@ class Interventions:
             "blocked": [asdict(b) for b in self.blocked],
             "masks": dict(self.masks),
         }
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Interventions:
-        """Read what `to_dict` wrote."""
-        return cls(
-            ablated=tuple((str(site), int(head)) for site, head in values["ablated"]),
-            blocked=tuple(Block(**block) for block in values["blocked"]),
-            masks=tuple((str(mask), bool(on)) for mask, on in values.get("masks", {}).items()),
-        )
 
 
 NO_INTERVENTIONS = Interventions()
@@ -139,11 +134,11 @@ def blocked_cells(
 
     Args:
         blocks: of one site.
-        heads: (H, 1, 1), their numbers.
+        heads: (H, 1, 1), their numbers, from 0.
         rows: (Q, 1), positions of the queries.
         columns: (K,), positions of the keys.
         keys: (B, 1, 1, K), the token of each key.
-        id_of: converts a token to its value in `keys`; by default a string.
+        id_of: converts a token to its value in `keys`; by default the token itself.
 
     Returns:
         Boolean, broadcastable to (B, H, Q, K).
@@ -200,7 +195,8 @@ def check_interventions(
     *,
     masks: Mapping[str, bool] | None = None,
 ) -> None:
-    """Reject interventions on parts that do not exist, or that leave a row of this word without an open cell.
+    """Reject interventions on sites, heads or masks that do not exist, and blocks that leave a row of this
+    word without an open cell.
 
     Args:
         axes: every site of the model.

@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from transformer.tasks import Task
 
 KEPT_SECONDS = 1.0
-"""Minimum time in seconds between two transactions; of n runs that take turns, n times as long."""
+"""Minimum seconds from one transaction of a training run to the next; of n runs that take turns, n times as
+long."""
 KEEPING_SHARE = 0.05
-"""Maximum share of its time that the run's thread spends on copies for the file; transactions are delayed."""
+"""Maximum share of its time that the run's thread spends on copies for the file: transactions are delayed
+accordingly."""
 AGAIN_SECONDS = 5.0
-"""Seconds between a failed transaction and the next attempt."""
+"""Longest time in seconds from a failed transaction to the next attempt; newer content is tried at once."""
 CURVES = {
     "loss": "loss/training",
     "held_out_loss": "loss/held_out",
@@ -46,7 +48,7 @@ Handed = tuple[RunView, tuple[str, ...], Training | None]
 
 
 class Archive:
-    """Keeps one run's file, in a thread of its own: each transaction makes it hold the run of one moment.
+    """Keeps one run's file, in a thread of its own: each transaction makes it hold the run as of one time.
 
     The run's thread hands over the content of the file and continues. If a transaction fails, `problem` says
     why and it is tried again; nothing in memory is lost, and training does not wait.
@@ -58,7 +60,7 @@ class Archive:
 
     Raises:
         Taken: it holds a run and is not resumed, or another process writes it.
-        InputError: the file cannot be written.
+        InputError: the file cannot be written, or is not a run's file.
     """
 
     def __init__(self, path: Path, *, resumed: bool = False, owner: str = "") -> None:
@@ -98,7 +100,7 @@ class Archive:
         Args:
             run: the current view.
             task: the task; None for an own model.
-            weights: the weights of the run's steps; they are kept here from now on.
+            weights: the weights of the run's steps; those that are in the file are read from it from now on.
             words: returns the tracked words.
             whole: whether the file holds this very view already; otherwise everything is written.
         """
@@ -195,10 +197,10 @@ class Archive:
 
 
 class Board:
-    """Writes the curves of a run for TensorBoard: each number once, and no NaN.
+    """Writes the curves of a run for TensorBoard: each number once, unless writing fails, and no NaN.
 
-    In the thread that calls it: the thread of tensorboardX's own writer ends on a full disk, and then every
-    call waits forever.
+    A resumed run writes its curves again from the start, to a new file. All is written in the calling thread:
+    the thread of tensorboardX's own writer ends on a full disk, and then every call waits forever.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -210,7 +212,7 @@ class Board:
         """The step of the newest measurement that is written."""
 
     def note(self, view: RunView) -> None:
-        """Write what is new: the rows of the table, and each head's target score.
+        """Write what is new: the numbers of `CURVES`, and target scores of the heads that read the question.
 
         Raises OSError; then all that is new is written to a new file the next time.
         """

@@ -29,7 +29,7 @@ def as_bytes(arrays: Mapping[str, Array], facts: object) -> bytes:
 
 
 def read_arrays(data: bytes, kind: type[T]) -> tuple[dict[str, Array], T]:
-    """Decode arrays, which can be anything, and their facts as a type. Raises ValueError."""
+    """Decode arrays, unchecked, and their facts as an object of type `kind`. Raises ValueError."""
     from safetensors import SafetensorError
     from safetensors.numpy import load
 

@@ -1,16 +1,17 @@
 """A run's file: an SQLite database, written by one process and read by any; nothing in a file can run.
 
 fact         by name, JSON: `run` (configuration, state, moments, words, results), `snapshots` (the steps
-             whose weights are kept), `writer` (the process that writes); as they are: `owner` (the digest of
-             the token that controls the run), the tokenizers, the user's own pairs
-step         one row for each training step: its numbers, float64 in the order of `metrics.COLUMNS`
+             whose weights are kept), `writer` (the process that writes), `pictures` (of an own model); as
+             they are: `owner` (the digest of the token that controls the run), the tokenizers, the user's own
+             pairs and tokenizer
+step         one row for each training step: its numbers, float64 in the order of `Metrics.names` after `step`
 map          chunks: the maps of a word from the step `first` to the step `last`, in 16 bits
-weights      safetensors of as many steps as fit, written once
-measurement  scores, outputs and results on held-out words, JSON
+weights      the weights of as many steps as fit, safetensors; one row for each step
+measurement  scores, outputs and results on held-out words, of an own model the worth of its heads, JSON
 training     all that the next step depends on, safetensors: weights, optimiser, random state; one row
 
-A transaction writes all that is new, so that the file is always of one moment. Numbers in `step`, `map` and
-`weights` have a checksum, because SQLite has none.
+A transaction writes all that is new, so that the file always holds the run as of one time. Numbers in `step`,
+`map` and `weights` have a checksum, because SQLite has none.
 """
 
 from __future__ import annotations
@@ -45,12 +46,12 @@ SCHEMA = {sql.split("(")[0].split()[-1].encode(): sql.encode() for sql in TABLES
     b"sqlite_autoindex_fact_1": None,
     b"sqlite_autoindex_map_1": None,
 }
-"""The SQL text of every object that a file may contain, by name."""
+"""The SQL text of every object that a file contains, by name; None for an index that SQLite makes itself."""
 PRAGMAS = ("trusted_schema = OFF", "cell_size_check = ON")
 WAITING_SECONDS = 5.0
 """Longest wait for another connection to the same file."""
 READING_SECONDS = 20.0
-"""Longest processor time of one look: pages that name each other again and again have no end."""
+"""Longest processor time of one look, in seconds: pages of a forged file may form a circle."""
 SILENT_SECONDS = 15.0
 """Seconds without a write after which a process that cannot be looked up counts as gone."""
 NOW = (
@@ -83,12 +84,12 @@ def path_of(named: Path) -> Path:
 
 
 def found(named: Path) -> Path:
-    """The path of a run's file that should exist; its suffix may be left out."""
+    """The path of a run's file that should exist; its suffix may be left out, or the file may have none."""
     return path_of(named) if path_of(named).exists() or not named.exists() else named
 
 
 def beside(path: Path) -> Path:
-    """The file with the latest transactions, as long as a process writes or if it was killed."""
+    """The file with the latest transactions; exists while a process writes, or if it was killed."""
     return path.with_name(f"{path.name}-wal")
 
 
@@ -99,7 +100,7 @@ def discard(path: Path) -> None:
 
 
 def stamp_of(path: Path) -> tuple[int, int]:
-    """Changes whenever the file has: times of change in ns. Raises OSError where there is no file."""
+    """Times of the last change of the file and of its -wal file (0 if it has none), in ns. Raises OSError."""
     with suppress(OSError):
         return path.stat().st_mtime_ns, beside(path).stat().st_mtime_ns
     return path.stat().st_mtime_ns, 0
@@ -119,7 +120,7 @@ def fact(database: sqlite3.Connection, name: str, kind: type[T]) -> T | None:
 
 
 def raw_fact(database: sqlite3.Connection, name: str) -> bytes | None:
-    """A fact as it is stored. Raises ValueError."""
+    """A fact as it is stored; None where it is missing. Raises ValueError."""
     row = database.execute("SELECT value FROM fact WHERE name = ?", (name,)).fetchone()
     return None if row is None else blob(row[0])
 
@@ -137,13 +138,14 @@ def blob(value: object) -> bytes:
 
 @contextmanager
 def reading(path: Path, *, strange: bool = False) -> Iterator[sqlite3.Connection]:
-    """Open a file for one look: all that is read inside is of the same moment. Text is given as bytes.
+    """Open a file for one look: all that is read inside is of the same time. Text is given as bytes.
 
     Args:
-        strange: of a stranger, and to be checked whole. No file beside it is read.
+        strange: whether the file is of a stranger; it is then checked whole, and no file beside it is read.
 
     Raises:
-        InputError: it is no run of this version, or is damaged.
+        InputError: it does not exist, is no run of this version, is held by another program, or is damaged;
+            also in place of a ValueError, OSError or SQLite error that is raised inside the block.
     """
     alone = not beside(path).exists() and not os.access(path.parent, os.W_OK)
     query = "mode=ro&immutable=1" if strange or alone else "mode=ro"
@@ -202,7 +204,7 @@ def _check(database: sqlite3.Connection, path: Path) -> None:
 
 
 def _refuse_taken(database: sqlite3.Connection, path: Path, *, new: bool) -> None:
-    """Refuse a file that another process writes, or with a run although it should be new. Raises Taken."""
+    """Refuse a file that a process writes, or that holds a run although it should be new. Raises Taken."""
     if new and raw_fact(database, RUN) is not None:
         raise Taken(f"The file {path} exists; choose a new one.", "out")
     if may_write(writer_of(database), path):
@@ -217,7 +219,7 @@ class Store:
         new: whether it must hold no run yet.
 
     Raises:
-        Taken: it holds a run although it should be new, or another process writes it.
+        Taken: it holds a run although it should be new, or a process writes it already.
         InputError: it cannot be written, or is not a run's file.
     """
 
@@ -317,14 +319,14 @@ class Store:
 
 
 def is_held(path: Path) -> bool:
-    """Whether a process writes this file now."""
+    """Whether a process, this one included, writes this file now; False if the file cannot be read."""
     with suppress(InputError, OSError), reading(path) as database:
         return may_write(writer_of(database), path)
     return False
 
 
 def writer_of(database: sqlite3.Connection) -> Writer | None:
-    """The process that is named as the writer; None where there is none."""
+    """The process that is named as the writer; None where there is none, or it cannot be read."""
     with suppress(ValueError):
         return fact(database, WRITER, Writer)
     return None

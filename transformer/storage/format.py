@@ -86,12 +86,12 @@ def unsealed(value: object) -> bytes:
 
 
 def read_chunk(value: object) -> Chunk:
-    """Raises ValueError."""
+    """A chunk from its row. Raises ValueError."""
     return chunks.from_bytes(unsealed(value))
 
 
 def read_measured(step: int, value: object) -> tuple[Record, ...]:
-    """Raises ValueError."""
+    """All that was measured at a step, from its row. Raises ValueError."""
     measured = msgspec.json.decode(blob(value), type=Measured, dec_hook=_array)
     evaluation, measurement, ablations = measured.evaluation, measured.measurement, measured.ablations
     if not measured.records or any(record.step != step for record in measured.records):
@@ -119,7 +119,7 @@ def _counts(evaluation: Evaluation) -> bool:
 
 
 def _fits(measured: Measurement) -> bool:
-    """Whether all scores of a site are of the same heads, and the clearest head is one of them."""
+    """Whether each site has an entropy and finite scores of the same heads, and the clearest head exists."""
     site, head = measured.clearest
     sizes = {site: {len(values) for values in of.values()} for site, of in measured.head_scores.items()}
     complete = all("entropy" in of and len(sizes[site]) == 1 for site, of in measured.head_scores.items())
@@ -134,7 +134,7 @@ def read_pictures(database: sqlite3.Connection) -> Pictures:
 
 
 def read_rows(database: sqlite3.Connection, metrics: Metrics, run: RunFile) -> None:
-    """Add the rows that a table lacks; only an own model may have none of a step. Raises ValueError."""
+    """Add to `metrics` the rows that it lacks; only an own model may lack some steps. Raises ValueError."""
     newest = int(metrics.column("step")[-1]) if len(metrics) else -1
     fetched = database.execute("SELECT step, numbers FROM step WHERE step > ? ORDER BY step", (newest,))
     rows: list[tuple[float, ...]] = []
@@ -151,7 +151,7 @@ def read_rows(database: sqlite3.Connection, metrics: Metrics, run: RunFile) -> N
 
 
 def stored_weights(path: Path) -> Callable[[int], bytes]:
-    """A function that reads the weights of a step from a file."""
+    """A function that reads the numbers of a step's weights from a file. It raises InputError."""
 
     def read(step: int) -> bytes:
         with reading(path) as database:
@@ -180,7 +180,7 @@ class Mirror:
         self, task: Task | None, weights: Weights, *, owner: str = "", saved: RunView | None = None
     ) -> None:
         self._task, self._weights, self._owner = task, weights, owner
-        self._begun = saved is not None  # facts that never change are written
+        self._begun = saved is not None  # whether the facts that never change are written
         self._chunks = {} if saved is None else by_place(saved.frames)
         self._measured = {} if saved is None else measured_of(saved.frames)
         self._rows = 0 if saved is None else len(saved.metrics)
@@ -189,7 +189,11 @@ class Mirror:
     def write(
         self, store: Store, view: RunView, words: tuple[str, ...], training: Training | bytes | None
     ) -> None:
-        """Bring the file up to date in one transaction. Raises as `Store.transaction`."""
+        """Bring the file up to date in one transaction. Raises as `Store.transaction`.
+
+        Args:
+            training: the state of the training, or the bytes in which it is stored; None keeps it.
+        """
         waiting, frames = self._weights.waiting(view.step), view.frames
         places, measured = by_place(frames), measured_of(frames)
         n_rows = int(view.metrics.column("step").searchsorted(view.step, side="right"))
@@ -202,8 +206,8 @@ class Mirror:
                 rows = view.metrics.rows(self._rows, n_rows)
                 numbers = ((int(row[0]), sealed(row[1:].astype("<f8").tobytes())) for row in rows)
                 database.executemany("INSERT INTO step VALUES (?, ?)", numbers)
-                # What is new before what is gone is deleted: a row that replaces another gets a new rowid,
-                # by which readers notice it.
+                # What is new is written before what is gone is deleted, so that no rowid is used again: by a
+                # new rowid readers notice that a row was replaced.
                 new = {at: one for at, one in places.items() if self._chunks.get(at) is not one}
                 database.executemany(
                     "INSERT OR REPLACE INTO map VALUES (?, ?, ?, ?)",
@@ -233,7 +237,7 @@ class Mirror:
             store.give_back()
 
     def _begin(self, database: sqlite3.Connection, view: RunView) -> None:
-        """Write the facts that never change, into a file that holds no other rows."""
+        """Delete all rows of the recording, and write the facts that never change."""
         for table in ("step", "map", "measurement", "weights"):
             database.execute(f"DELETE FROM {table}")
         if self._owner:
@@ -294,7 +298,7 @@ def write_run(
 
     Args:
         task, weights, owner: as for `Mirror`.
-        training: the state of its training, as it is stored.
+        training: the state of its training, as it is stored; None if it cannot go on.
 
     Raises:
         InputError, sqlite3.Error, OSError: the file cannot be written.

@@ -46,11 +46,12 @@ ENVIRONMENT = "HEADLIGHT_RUNS"
 ROOM_SECONDS = 5.0
 """Minimum seconds between two calculations of the size of all runs."""
 LOOK_SECONDS = 1.0
-"""Minimum seconds between two searches of named files, however many unknown ids are requested."""
+"""Minimum seconds between two searches of named files for an unknown id, however many are requested."""
 REMOVED = "removed"
 """Folder of the removed runs, in the folder of all runs."""
 UNDO_SECONDS = 3600.0
-"""Seconds in which a removed run can be restored, unless the disk limit needs its room before."""
+"""Seconds in which a removed run can be restored, unless the disk limit needs its room before. Its file is
+deleted when another run is removed after that."""
 ROOM = 200_000_000
 """Bytes of disk that an opened file must leave free for the runs that train."""
 FEW = (16, 4, 0)
@@ -67,14 +68,14 @@ class RunInMemory:
     busy: bool
     """Whether it trains or is about to; such runs are thinned last."""
     thin: Callable[[int], bool]
-    """Thins its weights to this many steps; returns whether there were more."""
+    """Thins its weights to this many steps, as `FEW` says; returns whether there were more."""
 
 
 class Entry(NamedTuple):
     """What lists need of a run's file, read in one look."""
 
     stamp: tuple[int, int]
-    """Time of the file's last change, as `stamp_of`: the entry holds as long as it is the same."""
+    """Times of the last change, as `stamp_of`: the entry holds as long as they are the same."""
     run: RunFile
     owner: str | None
     """The digest of the token that commands the run."""
@@ -107,12 +108,12 @@ class Library:
 
     @classmethod
     def of_environment(cls) -> Library:
-        """The folder that the environment names; by default `runs`, where the server was started."""
+        """Runs in the folder that the environment names; by default `runs`, where the server was started."""
         named = os.environ.get(ENVIRONMENT, "runs")
         return cls(Path(named) if named else None)
 
     def path_of(self, id_: str) -> Path | None:
-        """A run's file, which need not exist; None for an invalid id, since a visitor can send anything."""
+        """A run's file, which need not exist; None if nothing is kept, or the id is invalid."""
         if self.folder is None or not SHAPE.fullmatch(id_):
             return None
         if (path := self._path(id_)).exists():
@@ -136,13 +137,16 @@ class Library:
         return entry.as_now(path) if path and entry else None
 
     def owner(self, id_: str) -> str | None:
-        """The digest of the token that commands a kept run."""
+        """The digest of the token that commands a kept run; None if there is none."""
         path = self.path_of(id_)
         entry = self._entry(path) if path else None
         return entry.owner if entry else None
 
     def used_at(self, id_: str) -> float | None:
-        """When a kept run was last trained or opened, in seconds since 1970; None for a run not kept here."""
+        """When the file of a kept run was last written, in seconds since 1970; None for a run not kept here.
+
+        Training writes it, and so does opening it as a `Run`.
+        """
         path = self.path_of(id_)
         return _written_at(path) or None if path else None
 
@@ -162,7 +166,10 @@ class Library:
             return None
 
     def published(self) -> dict[str, RunFile]:
-        """Runs kept here under a name, as with `--out`: every visitor sees them. The last written first."""
+        """Name to run, of runs kept here under a name, as with `--out`: every visitor sees them.
+
+        The one written last comes first.
+        """
         with self._lock:
             entries = sorted(self._look().items(), key=lambda one: max(one[1].stamp), reverse=True)
         return {path.stem: entry.as_now(path) for path, entry in entries}
@@ -233,7 +240,8 @@ class Library:
             check: refuses a run that could not be trained on this server. Raises InputError.
 
         Raises:
-            InputError: nothing is kept here, the file cannot be used, or its run goes beyond the limits.
+            InputError: nothing is kept here, the file cannot be used, its run goes beyond the limits, or the
+                disk has no room or cannot be written.
         """
         if self.folder is None:
             raise InputError(
@@ -272,10 +280,11 @@ class Library:
     # The limit of the disk.
 
     def make_room(self, most_bytes: int, in_memory: Mapping[str, RunInMemory]) -> None:
-        """Thin the weights of runs until all runs take at most `most_bytes`; nothing else is removed.
+        """Delete removed runs and thin the weights of the others until all take at most `most_bytes`.
 
-        Runs that do not train are thinned first, the least recently viewed before others. Does nothing
-        within `ROOM_SECONDS` of the last time.
+        Removed runs are deleted first; then runs that do not train are thinned, the least recently viewed
+        before others; last, runs that train. Named files count, but are left as they are. Does nothing within
+        `ROOM_SECONDS` of the last time.
 
         Args:
             in_memory: the runs in memory by id, whose files this process claims.

@@ -55,7 +55,8 @@ def own_data_of(config: TrainConfig) -> OwnData:
 class UploadCache:
     """Holds the uploads of visitors, so that a reloaded page has them again. Safe to use from any thread.
 
-    Only the browser keeps the secret name, and no link contains it, so no other visitor sees the uploads.
+    Only the visitor's session and browser keep the secret name, and no link contains it, so no other visitor
+    sees the uploads.
     """
 
     def __init__(self, most_bytes: int = RELOAD_BYTES, seconds: float = RELOAD_SECONDS) -> None:

@@ -38,7 +38,7 @@ from transformer.tasks import task_of
 
 T = TypeVar("T")
 Place = tuple[int, int, int | bytes]
-"""Of a chunk: the number of its word, its first step, its rowid. Of a measurement: -1, its step, its row."""
+"""Of a chunk: the number of its word, its first step, its rowid. Of a measurement: -1, its step, its data."""
 MOST_SNAPSHOTS = 32_768
 """Most steps whose weights are taken from a stranger's file: each of them is looked up."""
 
@@ -67,7 +67,7 @@ class Saved:
 
 
 class Reader:
-    """Reads a run's file repeatedly; each time, only what is new in its recording is read.
+    """Reads a run's file repeatedly; each time, only what is new in its recording is decoded.
 
     Args:
         path: of the file; another process may be writing it.
@@ -87,7 +87,8 @@ class Reader:
     def read(self) -> Saved:
         """The run as it is in its file; damaged maps and measurements are left out.
 
-        Raises InputError as `reading` does.
+        Raises InputError as `reading` does, and if the file holds another run than before, or an own model
+        without maps.
         """
         with reading(self.path, strange=self._strange) as database:
             run = run_fact(database)
@@ -106,7 +107,7 @@ class Reader:
                 self._read_weights(database)
             training, damage = self._read_training(database, run)
         state, reason = run.state, run.reason
-        if state not in ENDED:
+        if state not in (*ENDED, PAUSED):
             state = PAUSED
             reason = reason or f"Its process ended; the last saved step is {run.step:,}."
         if run.own is not None and not frames:
@@ -133,7 +134,11 @@ class Reader:
         )
 
     def _read_frames(self, database: sqlite3.Connection, run: RunFile) -> Recording:
-        """The recording of the run; damaged parts are left out with a warning."""
+        """The recording of the run; empty if no maps or no first measurement can be read.
+
+        Damaged parts are left out with a warning, and so, without one, are measurements that do not fit the
+        maps. Raises ValueError if the maps do not fit each other.
+        """
         stored: list[Place] = database.execute("SELECT word, first, rowid FROM map").fetchall()
         if not all(type(one) is int for place in stored for one in place):
             raise ValueError("a chunk has no place")
@@ -187,7 +192,7 @@ class Reader:
             return ()
 
     def _read_weights(self, database: sqlite3.Connection) -> None:
-        """Which steps have weights; the weights are read when they are used."""
+        """Note which steps have weights; the weights are read when they are used."""
         tensors = self._weights.tensors
         try:
             groups = fact(database, SNAPSHOTS, Snapshots) or ()

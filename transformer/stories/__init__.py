@@ -1,1 +1,1 @@
-"""Stories: lists of beats, each a sentence and a state of the screen; talks, tours and lessons."""
+"""Stories: lists of beats, each a sentence and a state of the screen; talks and tours."""

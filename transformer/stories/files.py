@@ -32,7 +32,8 @@ def read_story(text: str) -> Story:
     """A story from its file.
 
     Raises:
-        InputError: the text is not TOML, or has an unknown name or an invalid value; names the line.
+        InputError: the text is too long or not TOML, or has an unknown name or an invalid value; names the
+            line where it can.
     """
     if len(text.encode(errors="replace")) > MOST_BYTES:
         raise InputError(f"The story is larger than {MOST_BYTES:,} bytes; shorten it.")
@@ -114,7 +115,7 @@ def _line(text: str, field: str, header: str = "", place: int = 0) -> str:
 
 
 def stories() -> dict[str, Story | InputError]:
-    """Name of each story, shipped or in the server's folder, to the story or to its error."""
+    """Name of each story to the story or to its error; one in the server's folder replaces a shipped one."""
     folders = [SHIPPED, *([Path(named)] if (named := os.environ.get(ENVIRONMENT)) else [])]
     by_name: dict[str, Story | InputError] = {}
     for path in (path for folder in folders for path in sorted(folder.glob("*.toml"))):

@@ -17,15 +17,15 @@ from transformer.tasks import resolved, task_of
 WATCH, RACE, INSIDE = "Watch", "Race", "Look inside"
 TALK, TOUR = "talk", "tour"
 RECORDINGS = ("reverse", "no-causal-mask", "zh-en")
-"""Shipped recordings, each of which stands in for a run that does not exist yet."""
+"""Shipped recordings, each of which can stand in for a run that does not exist."""
 OF_RUN = ("turned", "ended")
 OF_VISITOR = ("started", "cell", "head", "word", "past", "box")
 COMMANDS = ("start", "pause", "resume", "continue", "switch off", "restore")
 TARGETS = ("map", "heads", "step control", "start", "words right", "kind", "word", "curves", "model", "box")
-"""Parts of the screen at which an arrow points."""
+"""Parts of the screen at which the arrow of a tour can point."""
 MOST_BEATS, MOST_RUNS = 60, 12
 BEFORE = 0.9
-"""`before turned` is this share of the step at which the first head turned."""
+"""`before turned` is this share of the step at which the first head turned, rounded down."""
 NONE = "none"
 """Value of a setting that is None, such as no goal: TOML has no null."""
 _SITE = re.compile(r"(encoder\.\d|decoder\.\d\.(?:self|cross))\.([1-9]\d?)")
@@ -35,17 +35,17 @@ _CARRIED = ("page", "run", "against", "word", "kind", "head")
 
 @dataclass(frozen=True, kw_only=True)
 class Beat(Settings):
-    """One key press of a story."""
+    """One slide of a story, shown by one key press."""
 
     says: Annotated[str, Text(320)]
     """A sentence or two."""
     otherwise: Annotated[str, Text(320)] = ""
-    """Said in place of `says` if the run has ended without showing it."""
+    """Said in place of `says` if the run has ended without what the sentence needs, such as a turned head."""
     notes: Annotated[str, Text(2000)] = ""
     """Notes that only the speaker sees."""
     page: Annotated[str, OneOf((WATCH, RACE, INSIDE))] = WATCH
     run: Annotated[str, Text(20)] = ""
-    """Name of the run that is shown; by default the story's first."""
+    """Name of the run that is shown; by default that of the previous beat, or else the story's first."""
     against: Annotated[str, Text(240)] = ""
     """Name of the right run of a race, or names of all its other runs with spaces between them."""
     word: Annotated[str, Text(200)] = ""
@@ -57,7 +57,7 @@ class Beat(Settings):
     step: Annotated[
         str, Text(13, r"live|turned|before turned|end|\d{1,9}", "a step, live, turned, before turned or end")
     ] = "live"
-    """The step on the screen: at `turned` a head has just turned, `before turned` is 0.9 of that step."""
+    """The step on the screen: at `turned` a head has just turned; for `before turned`, see `BEFORE`."""
     pace: Annotated[float | None, Number(1, 20)] = None
     """Steps per second of the run after `start` or `resume`; None: full pace."""
     box: Annotated[str, Text(40)] = ""
@@ -72,15 +72,15 @@ class Beat(Settings):
             f"{', '.join(OF_RUN + OF_VISITOR)} or step N",
         ),
     ] = ""
-    """Condition for going on: what the run reaches, or an action of the visitor."""
+    """Condition for going on: what the runs reach, or that they end; in a tour also the visitor's action."""
     row: Annotated[int | None, Whole(1, 200)] = None
     """Row of the large map, counted from 1, in which the visitor guesses the largest weight."""
     hides: Annotated[str | None, OneOf(("row", "later"))] = None
-    """Hidden until the guess: `row`, in all heads of this kind; or `later`, all steps after `step`."""
+    """Hidden until the answer is shown: `row`, in all heads of `kind`; or `later`, all steps after `step`."""
     answer: Annotated[str, Text(320)] = ""
-    """Said after the guess."""
+    """Said in place of `says` once the answer is shown."""
     points: Annotated[str | None, OneOf(TARGETS)] = None
-    """Part of the screen that a small arrow points at."""
+    """Part of the screen that a small arrow points at, in a tour."""
     cover: bool = False
     """Whether the map of this beat, at the end of its run's recording, is the picture of the story's card."""
 
@@ -130,7 +130,7 @@ class Story(Settings):
     """The audience; cards write "For" before it."""
     minutes: Annotated[int | None, Whole(1, 240)] = None
     needs: Annotated[str, Text(120)] = ""
-    """What it takes to tell or follow it, after "Needs"."""
+    """What it takes to tell or follow it; cards write "Needs" before it."""
     runs: Mapping[str, Role]
     beats: tuple[Beat, ...]
 
@@ -144,7 +144,7 @@ class Story(Settings):
         return replace(self, runs={**self.runs, first: Role(config=config)})
 
     def misfits(self) -> Iterator[tuple[int, str]]:
-        """(index, reason) of each beat that the model of its run cannot show."""
+        """(index, reason) of each beat that the model of one of its runs cannot show."""
         for place, beat in enumerate(self.beats):
             for name in beat.roles:
                 if why := _misfit(beat, self.runs[name].config):

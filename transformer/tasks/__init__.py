@@ -40,25 +40,26 @@ CORPORA: dict[str, tuple[Callable[..., Corpus], tuple[str, ...]]] = {
     "en-it": (ITALIAN.grammar, _SENTENCES),
     "zh-en": (chinese, _SENTENCES),
 }
-"""The function that makes the corpus of each task, and the names of the settings that it takes."""
+"""By task, without "pairs": the function that makes its corpus, and the names of the settings it takes."""
 PATTERNS = {
     "en-fr": FRENCH.lexicon.patterns,
     "en-it": ITALIAN.lexicon.patterns,
     "zh-en": chinese_words.PATTERNS,
 }
-"""The sentence patterns of each grammar, each with a sentence on what to look for."""
+"""The sentence patterns of each grammar, each with what to look for in the attention."""
 _IN_TOKENS = ("tokenizer", "tokenizer_file", "vocabulary", "min_frequency", "batch_size", "examples")
-"""The settings on which a task depends besides its corpus; other settings do not change it."""
+"""The training settings on which a task depends, besides those of its corpus."""
 _TASKS: WeakValueDictionary[tuple[object, ...], Task] = WeakValueDictionary()
 _NEWEST: deque[Task] = deque(maxlen=8)
-"""Strong references to the tasks that were requested last, so that they stay in `_TASKS`."""
+"""Strong references to the tasks of the last requests, without own pairs, so that they stay in `_TASKS`."""
 
 
 def corpus_of(config: TrainConfig) -> Corpus:
     """The corpus of a configuration.
 
     Raises:
-        InputError: the pairs are no longer on this server, or the grammar has no such pattern.
+        InputError: there are no pairs yet, or they are no longer on this server; the grammar has no such
+            pattern, or the pattern needs an adjective and `adjectives` is 0.
     """
     if config.task == "pairs":
         if config.pairs is None:
@@ -77,11 +78,11 @@ def _made(task: str, *settings: Any) -> Corpus:
 def task_of(config: RunConfig) -> Task:
     """The task of a run, laid out for its topology.
 
-    The same settings return the same object while a reference to it exists; a task is never changed.
+    Tasks are cached, so equal settings usually return the same object; a task is never changed.
 
     Raises:
-        InputError: the topology is encoder-only, but answers differ in length from their questions; or the
-            task's pairs, patterns or tokenizer cannot be used.
+        InputError: the topology is encoder-only, but answers may differ in length from their questions; or
+            the task's pairs, patterns or tokenizer settings cannot be used.
     """
     train, topology = config.train, config.model.topology
     corpus = corpus_of(train)
@@ -97,7 +98,7 @@ def task_of(config: RunConfig) -> Task:
     if task is None:
         task = Task(corpus, train, topology, one_vocabulary=one_vocabulary)
         _TASKS[key] = task
-    if train.task != "pairs":  # own data is freed when its last run or page ends
+    if train.task != "pairs":  # own data is not kept here: its runs and pages hold it
         _NEWEST.append(task)
     return task
 

@@ -25,15 +25,15 @@ class Batch:
     prompt: Ids
     """(B, P), what the decoder reads before it writes its first token; without a decoder, P is 0."""
     words: tuple[str, ...] = ()
-    """The B questions as text."""
+    """The B questions as text, if given."""
 
 
 def sequence_limit(topology: str, question: int, answer: int) -> int:
-    """The number of positions that a question and its answer need; three are spare in decoder-only.
+    """A number of positions that is enough for a question and its answer; in decoder-only, three are spare.
 
     Args:
-        question: number of tokens of the question.
-        answer: number of tokens of the answer.
+        question: number of tokens of the question, special ones left out.
+        answer: number of tokens of the answer, special ones left out.
     """
     return question + answer + 2 + 3 if topology == "decoder-only" else max(question, answer) + 2
 
@@ -61,7 +61,9 @@ def arrange(
         written: ids of each answer, from [SOS] to [EOS].
         sep_id: id of [SEP], for decoder-only.
         words: the questions as text.
-        pad_to: fixed length of each question and each answer, in tokens; by default that of the longest one.
+        pad_to: length of each question and each answer with [SOS] and [EOS]; none may be longer. By default
+            that of the longest of its side (in encoder-only, of both sides). In decoder-only, the whole
+            sequence is padded to the length of a question and an answer of `pad_to` tokens each.
         most: maximum length to which `pad_to` pads a decoder-only sequence; by default unlimited.
     """
     behind = [list(ids[1:]) for ids in written]  # the answer and [EOS]

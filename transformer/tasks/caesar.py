@@ -1,4 +1,4 @@
-"""Caesar's cipher: a task with diagonal attention, whose answer has other letters than its question."""
+"""Caesar's cipher: each letter is read in its own place, and another letter is written for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copying words: the attention is the plain diagonal, a baseline for all other tasks."""
+"""Copying words: each letter is read in its own place, a baseline for the other tasks."""
 
 from __future__ import annotations
 

@@ -14,11 +14,11 @@ from transformer.tasks.tokenizer import TextTokenizer
 from transformer.tasks.writing import Writing
 
 N_HELD_OUT = 1000
-"""Number of held-out examples, the same for every run of a task; fewer where no more are found."""
+"""Maximum number of held-out examples; there are fewer where no more are found."""
 PATIENCE = 5000
 """Draws in a row without a new held-out example after which the search ends."""
 HELD_OUT_SEED = 20_171_206
-"""Any fixed number: what is held out is the same for every run."""
+"""Any fixed number: the held-out examples are the same in every run with the same settings of the task."""
 ONE_IN = 10
 """Where a hash decides, one in this many is held out."""
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -29,14 +29,18 @@ Links = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class Pair:
-    """A question and its right answer, each as its side's `Writing` spells it."""
+    """A question and its right answer, each as its side's `Writing` spells it.
+
+    Raises:
+        ValueError: a side is empty.
+    """
 
     source: str
     target: str
     links: Links | None = None
     """The gold alignment, by units of both sides, counted from 0; None where it is not known."""
     pattern: str = ""
-    """The pattern of the example, such as "negation"; empty where the task has no patterns."""
+    """The pattern of a sentence, such as "negation", or the form of a date; empty in other tasks."""
     held_out: bool = False
     """Kept from training."""
 
@@ -58,8 +62,8 @@ class Corpus:
     size: int | None = None
     """Number of training examples; None where the supply is endless."""
     longest: int | None = None
-    """Units of the longest example, if the tokens are known too, as of tasks on letters; None: lengths and
-    vocabulary come from a sample."""
+    """Maximum units of a training question or answer, if the tokens are known too, as in tasks on letters;
+    None: lengths and vocabulary come from a sample."""
     shortest = 0
     """Tokens of the shortest training question; 0 where no question counts as too short."""
     mean_lengths = range(0)
@@ -70,7 +74,7 @@ class Corpus:
         raise NotImplementedError
 
     def held_out_draws(self) -> Iterator[Pair]:
-        """Examples in a fixed random order, from which `held_out` selects."""
+        """Examples in a fixed order, from which `held_out` selects."""
         raise NotImplementedError
 
     @cached_property
@@ -87,15 +91,15 @@ class Corpus:
         return tuple(chosen.values())
 
     def held_out(self) -> Sequence[Pair]:
-        """Up to `N_HELD_OUT` different held-out examples, in a fixed random order."""
+        """Up to `N_HELD_OUT` held-out examples with different questions, in a fixed order."""
         return self._held_out
 
     def tracked_words(self) -> Sequence[str]:
-        """About five questions to track at first, the most instructive first."""
+        """Up to five questions to track at first, the most instructive first."""
         raise NotImplementedError
 
     def everyday(self) -> Sequence[str]:
-        """Everyday examples for a task that trains on random ones; empty for other tasks."""
+        """Real words to evaluate a task that trains on random letters; by default none."""
         return ()
 
     def read(self, text: str) -> str:
@@ -117,7 +121,7 @@ class Corpus:
 
     @property
     def longest_question(self) -> int:
-        """Units of the longest question: `longest` where it is known, else that of the held-out questions."""
+        """Units of the longest question: `longest` where it is known, else the last of `report_lengths`."""
         return self.longest or self.report_lengths()[-1]
 
     def report_lengths(self) -> tuple[int, ...]:
@@ -130,7 +134,7 @@ class Corpus:
         return [pair.source for pair in self.held_out() if self.length(pair.source) == length][:count]
 
     def hardest(self, tokens: Sequence[str]) -> list[str]:
-        """Questions with the fewest tokens left if these are blocked; by default the 50 shortest held out."""
+        """Questions with the fewest open tokens if these are blocked; by default the 50 shortest held out."""
         return sorted((pair.source for pair in self.held_out()), key=self.length)[:50]
 
 
@@ -153,6 +157,10 @@ def token_links(
 
     A token that is part of a unit has the links of the whole unit; one that covers several has all of theirs.
     None where the alignment is not known.
+
+    Args:
+        src: how questions are written, and their tokenizer.
+        tgt: how answers are written, and their tokenizer.
     """
     if pair.links is None:
         return None
@@ -166,5 +174,5 @@ def token_links(
 
 
 def _overlapping(spans: Sequence[Span], others: Sequence[Span]) -> list[list[int]]:
-    """For each span, which of the others share a character with it."""
+    """For each span, the indices of the others that share a character with it."""
     return [[i for i, (begin, end) in enumerate(others) if begin < to and end > at] for at, to in spans]

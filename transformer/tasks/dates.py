@@ -73,7 +73,7 @@ class Form:
         return re.compile(self.template.format(**_PARTS))
 
     def match(self, text: str) -> re.Match[str] | None:
-        """A text in this form, with groups for day, month and year."""
+        """The match of a text in this form, with groups for day, month and year; None for another text."""
         return self._pattern.fullmatch(text)
 
 
@@ -101,7 +101,7 @@ def _month_number(name: str) -> int:
 
 
 def _date(match: re.Match[str]) -> date | None:
-    """The date of a match; None where the month has no such day."""
+    """The date of a match; None where there is no such date."""
     try:
         return date(int(match["year"]), _month_number(match["month"]), int(match["day"]))
     except ValueError:
@@ -143,7 +143,7 @@ class Dates(Corpus):
         return pairs
 
     def held_out_draws(self) -> Iterator[Pair]:
-        """Texts of held-out days, forms and years uniform."""
+        """Texts of held-out days, forms and dates uniform."""
         rng = np.random.default_rng(HELD_OUT_SEED)
         every = [date.fromordinal(n) for n in range(FIRST.toordinal(), LAST.toordinal() + 1)]
         days = [day for day in every if is_held_out(day)]
@@ -151,7 +151,7 @@ class Dates(Corpus):
             yield self._written(FORMS[rng.integers(len(FORMS))], days[rng.integers(len(days))])
 
     def tracked_words(self) -> Sequence[str]:
-        """The same day in two orders, a day of one digit, months that begin alike, a day of leap years."""
+        """The same day in two orders, days of one digit, months that begin alike, a day of leap years."""
         return (
             "friday, 12 march 2021",
             "march 12, 2021",
@@ -185,7 +185,7 @@ class Dates(Corpus):
         )
 
     def find(self, source: str) -> Pair | None:
-        """A date in any of the forms with its ISO date."""
+        """A date of any year in any of the forms, with its ISO date; None for another text."""
         for form in FORMS:
             match = form.match(source)
             day = match and _date(match)
@@ -221,7 +221,7 @@ def _checked(source: str, form: Form, match: re.Match[str]) -> str:
 
 
 def _understood(text: str) -> str | None:
-    """A date in an unknown form, such as 2021 March 12, rewritten in the first form; None if unclear."""
+    """A date in an unknown form, as in 2021 march 12, in the first form; None if unclear or out of range."""
     month = re.findall(rf"\b({_SHORT_MONTHS})[a-z]*", text)
     day, year = re.findall(r"\b([0-9]{1,2})(?![0-9])", text), re.findall(r"\b([0-9]{4})\b", text)
     if not len(month) == len(day) == len(year) == 1:

@@ -17,10 +17,10 @@ from transformer.tasks.writing import LETTERS
 HOLD_OUT_FROM = 3
 """Length in letters from which words are held out: there are too few shorter words."""
 EVERYDAY_WORDS = tuple((Path(__file__).parent / "everyday.txt").read_text(encoding="utf-8").split())
-"""Words that a user would type first; the list was written for this project."""
+"""Names of animals, as words that a user may type; the list was written for this project."""
 _TRACKED_WORDS = ("playground", "banana", "strawberry", "kayak", "cat")
 _UNSPLIT = str.maketrans({"æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "ł": "l", "ı": "i"})
-"""Letters that Unicode does not decompose into one of a to z and an accent."""
+"""Replacements of letters that Unicode does not decompose into one of a to z and an accent."""
 ALPHABET = np.frombuffer(string.ascii_lowercase.encode(), dtype=np.uint8)
 
 
@@ -34,9 +34,9 @@ def _random_word(rng: np.random.Generator, length: int) -> str:
 
 
 class Letters(Corpus):
-    """A corpus of random words; a subclass defines the answer to a word and its links.
+    """A corpus of random words; a subclass defines the answer to a word, and its links if they differ.
 
-    Every such task has the same words in the same order, so that tasks can be compared.
+    Every such task but `Repeat` draws the same words in the same order, so that tasks can be compared.
 
     Args:
         shortest: letters of the shortest training word.
@@ -53,11 +53,11 @@ class Letters(Corpus):
             self.mean_lengths = range(max(HOLD_OUT_FROM, shortest), longest + 1)
 
     def answer(self, word: str) -> str:
-        """The right answer to a word; it has as many letters as the word."""
+        """The right answer to a word; with `same_length`, it has as many letters as the word."""
         raise NotImplementedError
 
     def links(self, word: str) -> Links:
-        """For each letter of the answer, the letter of the word that it comes from: the one in its place."""
+        """For each letter of the answer, the place in the word that it comes from; by default its own."""
         return tuple((i,) for i in range(len(word)))
 
     def drawn(self, rng: np.random.Generator, count: int) -> list[Pair]:
@@ -75,7 +75,7 @@ class Letters(Corpus):
         return [Pair(word, self.answer(word), self.links(word)) for word in words]
 
     def held_out_draws(self) -> Iterator[Pair]:
-        """Held-out words, lengths uniform from three letters (or the shortest) to L."""
+        """Held-out words, lengths about uniform from three letters (or the shortest, if longer) to L."""
         rng = np.random.default_rng(HELD_OUT_SEED)
         while True:
             word = _random_word(rng, int(rng.integers(max(HOLD_OUT_FROM, self.shortest), self.longest + 1)))
@@ -83,7 +83,7 @@ class Letters(Corpus):
                 yield self._pair(word)
 
     def tracked_words(self) -> Sequence[str]:
-        """A few everyday words of trained lengths, or held-out words if there are none."""
+        """Up to five everyday words of trained lengths, or three held-out words if there are none."""
         return tuple(filter(self._fits, _TRACKED_WORDS)) or [pair.source for pair in self.held_out()[:3]]
 
     def everyday(self) -> Sequence[str]:
@@ -121,15 +121,15 @@ class Letters(Corpus):
         return word
 
     def find(self, source: str) -> Pair | None:
-        """Any string of letters with its answer, of any length."""
+        """Any string of letters a to z with its answer, of any length; None for another text."""
         return self._pair(source) if re.fullmatch("[a-z]+", source) else None
 
     def report_lengths(self) -> tuple[int, ...]:
-        """Lengths on which accuracy is reported: from the shortest word to a third more than L letters."""
+        """Lengths on which accuracy is reported: from the shortest word to L plus a third (or 2, if more)."""
         return tuple(range(self.shortest, self.longest + max(2, self.longest // 3) + 1))
 
     def words_of_length(self, length: int, count: int) -> list[str]:
-        """Fixed random words of one length, held-out ones from three letters on."""
+        """`count` fixed random words of one length, held-out ones from three letters on; words may repeat."""
         rng = np.random.default_rng([HELD_OUT_SEED, length])
         words: list[str] = []
         while len(words) < count:
@@ -139,7 +139,7 @@ class Letters(Corpus):
         return words
 
     def hardest(self, tokens: Sequence[str]) -> list[str]:
-        """Words that repeat one blocked letter, of every trained length."""
+        """Words that repeat one blocked letter (a if none is blocked), of every trained length."""
         letters = sorted(token for token in tokens if len(token) == 1) or ["a"]
         return [letter * n for letter in letters for n in range(self.shortest, self.longest + 1)]
 

@@ -1,4 +1,4 @@
-"""Sorting letters: the attention depends on the letters, not on their positions."""
+"""Sorting letters: where a letter is read depends on all letters of the word, not on its place alone."""
 
 from __future__ import annotations
 

@@ -17,11 +17,11 @@ from transformer.tasks.corpus import Array, Corpus, Links, Pair, token_links
 from transformer.tasks.vocabularies import tokenizers_of
 
 SAMPLE = 6_000
-"""Examples of an endless corpus from which tokens are counted: enough that every word is among them."""
+"""Number of examples of an endless corpus from which tokens are counted: enough to contain its words."""
 N_EQUAL_WORDS = 64
 """Maximum number of held-out examples of one length, over which maps are averaged and compared."""
 KEPT_FINDS = 256
-"""Number of questions whose answers are cached: those of tracked words are needed at every frame."""
+"""Maximum number of questions whose answers are cached: tracked words need theirs at every frame."""
 _SAMPLED = 70_001
 _FINITE = 50_021
 """Parts of seeds that keep the draws of a sample and of a finite set apart from those of batches."""
@@ -29,7 +29,7 @@ _FINITE = 50_021
 
 @dataclass(frozen=True)
 class Question:
-    """A question that a user typed, with its answer and properties."""
+    """A checked question with its answer and properties, or the words of a mean map."""
 
     text: str
     answer: str | None
@@ -37,20 +37,24 @@ class Question:
     held_out: bool
     """Kept from training."""
     too_long: bool
-    """Longer than anything trained on."""
+    """It has more tokens than `Task.longest`, the longest of the known training questions."""
     too_short: bool = False
-    """Shorter than anything trained on."""
+    """It has fewer tokens than the `shortest` of its corpus."""
     words: tuple[str, ...] = ()
     """The words of one length whose mean map is tracked under this text; empty for a question."""
 
 
 class Task:
-    """A task. Pure: the same arguments give the same examples, without a global random state.
+    """A corpus in tokens. Pure: the same arguments give the same examples, without a global random state.
 
     Args:
         corpus: the examples as text.
+        config: the batch size, the size of a finite training set, and the settings of the tokenizers.
         topology: of the model, for which batches are laid out.
         one_vocabulary: whether both sides share one vocabulary even in an encoder-decoder model.
+
+    Raises:
+        InputError: the tokenizers cannot be made; see `tokenizers_of`.
     """
 
     def __init__(self, corpus: Corpus, config: TrainConfig, topology: str, *, one_vocabulary: bool) -> None:
@@ -70,9 +74,9 @@ class Task:
             least = 0, 0
         else:
             self.longest, longest_answer = self._longest_of(sample)
-            least = self._longest_of(corpus.held_out())  # may be longer than twice what is trained on
+            least = self._longest_of(corpus.held_out())  # may be longer than twice the longest of the sample
         self.max_question_tokens = max(2 * self.longest, least[0])
-        """Maximum number of tokens of a question."""
+        """Maximum number of tokens of a question, special ones left out."""
         self._longest_tokens = max(self.longest, longest_answer) + 2
         self.max_tokens = sequence_limit(
             topology, self.max_question_tokens, max(2 * longest_answer, least[1])
@@ -122,11 +126,11 @@ class Task:
         return {} if self.corpus.longest else {pair.source: pair for pair in self.corpus.held_out()}
 
     def held_out(self) -> list[str]:
-        """Fixed questions that training never sees, in a fixed random order."""
+        """Fixed questions that training never sees, in a fixed order."""
         return [pair.source for pair in self.corpus.held_out()]
 
     def live_words(self) -> list[str]:
-        """The held-out questions that every evaluation asks."""
+        """The held-out questions that every evaluation asks: the first `N_LIVE`."""
         return self.held_out()[:N_LIVE]
 
     def pair(self, text: str) -> Pair | None:
@@ -187,6 +191,10 @@ class Task:
             return mean
         return self.question(text)
 
+    def token_id(self, token: str, side: str) -> int:
+        """The id of a token of a question (src), of an answer (tgt), or of both in one sequence (seq)."""
+        return (self.src_tokenizer if side == "src" else self.tgt_tokenizer).id_of(token)
+
     def n_tokens(self, text: str) -> int:
         """Tokens of a question, special ones left out."""
         return len(self.src_tokenizer.encode([text])[0]) - 2
@@ -201,8 +209,8 @@ class Task:
         """Questions with their right answers, padded to the longest question and answer.
 
         Args:
-            filled: whether to pad at least to the longest training example, as in training; needed by a model
-                that sees its padding, and so knows no other length.
+            filled: whether to pad both sides at least to the longest known training question or answer, for a
+                model that sees its padding: it knows only lengths near this one.
             own: for each question, ids without [SOS] and [EOS] to use as the answer where none is known;
                 by default no ids.
         """
@@ -225,7 +233,8 @@ class Task:
         """Questions with these answers; `own` as in `encode`.
 
         Args:
-            pad_to: minimum length to pad to; an endless corpus may give a longer example.
+            pad_to: minimum length of each question and each answer, with [SOS] and [EOS]; some may be longer.
+                None: each side has the length of its longest text.
         """
         read = self.src_tokenizer.encode(words)
         written = self.tgt_tokenizer.encode([answer or "" for answer in answers])
@@ -245,7 +254,7 @@ class Task:
     def links(self, text: str) -> Links | None:
         """The gold alignment of a question by tokens: for each token of its answer the positions to read.
 
-        Position 0 is [SOS]. None where no alignment is known.
+        [EOS] is left out; position 0 is [SOS]. None where no alignment is known.
         """
         pair = self.pair(text)
         if pair is None:
@@ -255,7 +264,7 @@ class Task:
 
 
 def sampled(corpus: Corpus) -> list[Pair]:
-    """Training examples: all of a finite corpus, or enough of an endless one."""
+    """Training examples: all of a finite corpus, or `SAMPLE` of an endless one."""
     return corpus.drawn(np.random.default_rng([_SAMPLED]), corpus.size or SAMPLE)
 
 
@@ -264,5 +273,5 @@ def _finite_set(corpus: Corpus, examples: int, seed: int) -> list[Pair]:
 
 
 def _order(examples: int, seed: int, epoch: int) -> Array:
-    """The order in which an epoch goes through a finite set."""
+    """(examples,), the indices of a finite set in the order of an epoch."""
     return np.random.default_rng([seed, _FINITE, epoch]).permutation(examples)

@@ -24,15 +24,15 @@ Split = Callable[[str], Iterable[str]]
 
 
 class TextTokenizer:
-    """A tokenizer that puts [SOS] before a text and [EOS] after it. [PAD] is id 0; [UNK] any unknown token.
+    """A tokenizer that puts [SOS] before a text, [EOS] after it. [PAD] has id 0; [UNK] is any unknown token.
 
     Args:
         backend: turns text into its own ids.
-        tokens: the backend's names of the tokens with ids from 4 on, in order.
+        tokens: the names of the tokens with ids from 4 on, in order.
         pieces: returns the text of each token of a sequence; joined, they are the whole text.
         ids: the backend's id of each of `tokens`; by default 4, 5 and so on.
         separator: whether there is a [SEP] too, as the last token.
-        split: splits a text in place of the backend, where Python is faster.
+        split: splits a text in place of the backend, where that is faster.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class TextTokenizer:
         return [[self.sos_id, *(ours(i, self.unk_id) for i in e.ids), self.eos_id] for e in encodings]
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """The (start, end) offsets of each token in a text, without special ones."""
+        """The (start, end) offsets, in characters, of each of the backend's tokens in a text."""
         return list(self._backend.encode(text, add_special_tokens=False).offsets)
 
     def tokens(self, ids: Sequence[int]) -> tuple[str, ...]:
@@ -89,7 +89,7 @@ class TextTokenizer:
         return "".join(self.pieces(rows[: rows.index(self.eos_id)] if ended else rows)), ended
 
     def to_json(self) -> str:
-        """The tokenizer as a `tokenizer.json`, readable by the `tokenizers` package."""
+        """The backend as a `tokenizer.json` of the `tokenizers` package; a user's file keeps its own ids."""
         return self._backend.to_str(pretty=True)
 
 
@@ -103,7 +103,7 @@ def words(vocabulary: Sequence[str], writing: Writing, *, separator: bool = Fals
     """One token per unit of a writing."""
 
     def pieces(tokens: Sequence[str]) -> tuple[str, ...]:
-        """Each word with the space before it."""
+        """Each word with the space before it, if there is one."""
         later = (writing.join(pair)[len(pair[0]) :] for pair in pairwise(tokens))
         return (*tokens[:1], *later)
 
@@ -121,7 +121,12 @@ def _word_level(
 
 
 def byte_pairs(texts: Sequence[str], size: int | None = None, *, separator: bool = False) -> TextTokenizer:
-    """Byte-pair encoding, learned from these texts (Sennrich et al., 2016; here of characters)."""
+    """Byte-pair encoding, learned from these texts (Sennrich et al., 2016; here of characters).
+
+    Args:
+        size: maximum number of tokens, special ones included, or more if the texts have more different
+            characters; None: `BPE_SIZE`.
+    """
     learner = Tokenizer(models.BPE(unk_token=UNK))
     learner.pre_tokenizer = pre_tokenizers.Metaspace(_SPACE)
     least = len(SPECIALS) + len({sign for text in texts for sign in text}) + 1 + separator
@@ -157,7 +162,7 @@ def from_file(
         most: largest number of tokens, special ones included; the most frequent stay. None: all used ones.
 
     Raises:
-        InputError: the file cannot be read, or has no token for any of the texts.
+        InputError: the content is not a valid tokenizer.json, or has no token for any of the texts.
     """
     backend = backend_of(content)
     counts: dict[int, int] = {}
@@ -218,10 +223,10 @@ def backend_of(content: str) -> Tokenizer:
 
 
 def from_hub(name: str) -> str:
-    """The `tokenizer.json` of a pretrained tokenizer, by its name on the hub.
+    """The `tokenizer.json` of a pretrained tokenizer, by its name on the Hugging Face Hub.
 
     Raises:
-        InputError: no such tokenizer, or no network.
+        InputError: it cannot be downloaded, as without a network or where no tokenizer has this name.
     """
     try:
         backend = Tokenizer.from_pretrained(name)

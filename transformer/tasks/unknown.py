@@ -41,10 +41,13 @@ def mostly_known(task: Task, questions: Iterable[str], most: int) -> list[str]:
 
 
 def remedy(config: RunConfig) -> dict[str, Any] | None:
-    """Changes of the tokenizer settings with which at most a tenth of the held-out tokens is unknown.
+    """Changes of the tokenizer settings with which at most a tenth of each side's held-out tokens is unknown.
 
     Returns:
-        Settings by their plain names; None where no change is enough.
+        Settings by their plain names; None where neither *auto* nor byte pairs are enough.
+
+    Raises:
+        InputError: see `task_of`.
     """
     for kind in _REMEDIES:
         changes = {"tokenizer": kind, **_ALL_TOKENS}

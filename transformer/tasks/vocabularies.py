@@ -25,8 +25,8 @@ def tokenizers_of(
         one: whether both sides share one vocabulary, as one stack or one embedding table needs.
 
     Raises:
-        InputError: the tokenizer file is missing or cannot be read, the tokenizer would join the letters of a
-            letter task, or no word is frequent enough.
+        InputError: the tokenizer file is missing, cannot be read or has no token for the texts; the tokenizer
+            would join the letters of a letter task; or no word is frequent enough.
     """
     if config.task in LETTER_TASKS:
         if config.tokenizer in ("bpe", "file"):
@@ -69,7 +69,11 @@ def _of_units(config: TrainConfig, writing: Writing, tokens: Sequence[str], sepa
 
 
 def _ranked(counts: Counter[str], config: TrainConfig, separator: bool) -> list[str]:
-    """Units that are frequent enough, the most frequent first, as many as the vocabulary has room for."""
+    """Units that are frequent enough, the most frequent first, as many as the vocabulary has room for.
+
+    Raises:
+        InputError: no unit is frequent enough.
+    """
     enough = [unit for unit, n in counts.items() if n >= config.min_frequency]
     if not enough:
         raise InputError(

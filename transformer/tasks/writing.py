@@ -17,10 +17,11 @@ _MARKS = (
     "\u0e47-\u0e4e\u0eb1-\u0ebc\u0ec8-\u0ece\u0f71-\u0f84\u0f86-\u0fbc\u102b-\u103e\u1056-\u1059"
     "\u17b4-\u17d3\u1ab0-\u1aff\u1dc0-\u1dff\u200c\u200d\u20d0-\u20f0\u3099\u309a\ufe00-\ufe0f\ufe20-\ufe2f"
 )
-"""Ranges of a character class: combining marks and joiners, such as the vowels of Hindi, which belong to a
-word but not to Python's \\w."""
+"""Ranges of a character class: combining marks and joiners, such as the vowel signs of Hindi, which belong to
+a word but are not matched by Python's \\w. Some of the ranges contain letters too."""
 _NUMBERS = "¹²³¼-¾\u2070-\u209f\u2150-\u215f\u2189\u2460-\u24ff\u2776-\u2793"
-"""Ranges of a character class: numbers that \\w of the `tokenizers` package does not match."""
+"""Ranges of a character class: numbers that \\w of the `tokenizers` package does not match, with the signs
+among them."""
 _LETTER = rf"(?:[^\W_{UNSPACED}]|[{_MARKS}{_NUMBERS}])"
 WORDS = (
     rf"[{UNSPACED}]"
@@ -29,8 +30,8 @@ WORDS = (
     rf"|{_LETTER}+(?:-{_LETTER}+)*"
     r"|[^\s]"
 )
-"""Regular expression of a word: letters or digits with inner hyphens; "l'" and "'s" on their own; one
-character of UNSPACED; or any other sign."""
+"""Regular expression of a word: letters or digits with inner hyphens; a final "'s", or the part up to another
+inner apostrophe, such as "l'", on its own; one character of UNSPACED; or any other sign."""
 CHARACTERS = "."
 NON_SPACES = r"[^\s]+"
 """Regular expression of a unit between spaces, such as one letter in Morse code."""
@@ -41,7 +42,7 @@ _CLOSING, _OPENING = ".,…)]}%", "([{"
 
 @dataclass(frozen=True)
 class Writing:
-    """The rules for the text of one side of a task. `spans` expects a text from `clean`."""
+    """The rules for the text of one side of a task."""
 
     unit: str = WORDS
     """Regular expression of one unit, for Python and the `tokenizers` package alike."""
@@ -54,7 +55,7 @@ class Writing:
 
     @property
     def unit_name(self) -> str:
-        """The name of its units, as text on the page."""
+        """The name of its units, as text on the page: characters or words."""
         return "characters" if self.unit == CHARACTERS else "words"
 
     @cached_property
@@ -62,14 +63,14 @@ class Writing:
         return re.compile(self.unit)
 
     def clean(self, text: str) -> str:
-        """Normalise a text: composed characters (NFC), plain apostrophes, spaces by rule, case."""
+        """Normalise a text: NFC, ' for ’, spaces where `join` puts them, and lower case if `lower`."""
         text = unicodedata.normalize("NFC", text).replace("’", "'")
         text = _SPACES.sub(" ", text).strip()  # \s matches U+00A0 and U+202F too
         text = self.join(self.units(text.lower() if self.lower else text))
         return unicodedata.normalize("NFC", text)  # again: lower() and join() can undo the composition
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """The (start, end) offsets of each unit of a text."""
+        """The (start, end) offsets, in characters, of each unit of a text, which is not cleaned first."""
         return [match.span() for match in self._units.finditer(text)]
 
     def units(self, text: str) -> tuple[str, ...]:
@@ -77,7 +78,7 @@ class Writing:
         return tuple(self._units.findall(text))
 
     def join(self, units: Sequence[str]) -> str:
-        """Join units into a text."""
+        """Join units into a text, with `separator` where the rules of spelling need it."""
         parts: list[str] = []
         for i, unit in enumerate(units):
             if i and self._needs_space(units[i - 1], unit):

@@ -1,4 +1,4 @@
-"""The state of a training run as plain arrays and values, from which the run resumes bit for bit."""
+"""The state of a training run as plain arrays and values, from which it resumes: on a CPU bit for bit."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ def unpacked(config: RunConfig, arrays: Mapping[str, Array], progress: Progress)
     """The state restored from `packed`, on the device of its configuration.
 
     Raises:
-        InputError: the arrays do not fit this model, or the device is not available.
+        InputError: the arrays do not fit this model, the device is not on this machine, or the task cannot be
+            made (see `task_of`).
     """
     state = TrainState.begin(config)
     try:
@@ -79,7 +80,7 @@ def unpacked(config: RunConfig, arrays: Mapping[str, Array], progress: Progress)
         state.optimizer.load_state_dict({"state": of_all, "param_groups": groups})
         state.dropout.set_state(torch.from_numpy(arrays[DROPOUT]))
         if progress.in_force != NO_INTERVENTIONS:
-            state.model.intervene(progress.in_force, state.task.src_tokenizer.id_of)
+            state.model.intervene(progress.in_force, state.task.token_id)
     except (KeyError, IndexError, ValueError, RuntimeError, TypeError) as error:
         raise InputError(f"The saved training does not fit its own configuration ({error}).") from error
     state.step, state.phase = progress.step, progress.stretch

@@ -43,7 +43,8 @@ class Distributed:
             n_here: processes on this machine.
 
         Raises:
-            InputError: a batch with fewer examples than processes, or a device that they cannot share.
+            InputError: a batch with fewer examples than processes; a device that this machine does not have
+                or that processes cannot share; or fewer GPUs than processes on this machine.
         """
         if config.train.batch_size < n_processes:
             raise InputError(
@@ -74,6 +75,12 @@ class Distributed:
 
         The last batch of an epoch may have fewer rows than there are processes. A process without a row takes
         the first one, without labels, because all must take part in every step.
+
+        Args:
+            src: (B, S).
+            tgt_in: (B, T).
+            labels: (B, T).
+            pad_id: the label of positions without loss.
         """
         if self.rank >= len(src):
             return src[:1], tgt_in[:1], torch.full_like(labels[:1], pad_id)
@@ -85,7 +92,7 @@ class Distributed:
         (part * self.n_processes).backward()  # because the wrapper takes the mean
 
     def add_up(self, numbers: Tensor) -> None:
-        """Replace numbers by their sums over all processes."""
+        """Replace numbers, in place, by their sums over all processes."""
         dist.all_reduce(numbers)
 
     def announce_step(self) -> None:

@@ -13,7 +13,7 @@ from transformer.shared.evaluation import Evaluation
 from transformer.training.state import TrainState
 
 SAMPLES = 5
-"""Held-out sentences whose outputs are kept with every evaluation."""
+"""Number of held-out sentences whose outputs are kept with every evaluation of a translation."""
 
 
 def sum_of_losses(logits: torch.Tensor, labels: torch.Tensor, pad_id: int, smoothing: float) -> torch.Tensor:
@@ -34,7 +34,12 @@ def sum_of_losses(logits: torch.Tensor, labels: torch.Tensor, pad_id: int, smoot
 
 @torch.no_grad()
 def evaluate(state: TrainState, held_out: Sequence[str], everyday: Sequence[str] = ()) -> Evaluation:
-    """Evaluate on these examples, free-running (decoded as configured) and teacher-forced; deterministic."""
+    """Evaluate on these examples, free-running (decoded as configured) and teacher-forced; deterministic.
+
+    Args:
+        held_out: questions; if there are more than the live words, these come first.
+        everyday: further questions, asked free-running only.
+    """
     spelling = spell(state.model, state.task, held_out, losses=True, decoding=state.decoding)
     assert spelling.loss is not None  # it was asked for
     exact = spelling.exact

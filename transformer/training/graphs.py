@@ -19,7 +19,7 @@ EAGER_FIRST = 3
 """Number of eager steps of each shape before its graph is captured: in them, libraries choose their kernels
 and the optimiser creates its running averages."""
 MAX_GRAPHS = 8
-"""Maximum number of graphs, one per shape; each keeps the activations of a step."""
+"""Maximum number of shapes for which a capture is tried; each graph keeps the activations of a step."""
 
 
 class Graphs:
@@ -81,7 +81,7 @@ def cuda_capture(*generators: torch.Generator) -> Capture:
         graph = torch.cuda.CUDAGraph()
         for generator in generators:
             graph.register_generator_state(generator)
-        with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # pages run snapshots meanwhile
+        with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # other threads use the GPU too
             result = step()
 
         def replay() -> Tensor:

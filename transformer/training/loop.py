@@ -1,6 +1,6 @@
-"""The training loop: a generator that takes one step at a time, reports, and does nothing else.
+"""The training loop: a generator that takes one step at a time, evaluates where that is due, and reports.
 
-A step queues all work on the device and does not wait for it; only `read_numbers` and evaluations wait.
+On a GPU, a step queues its work and does not wait for it; only `read_numbers` and evaluations wait.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # imports torch.distributed
     from transformer.training.distributed import Distributed
 
 READ_EVERY = 10
-"""On a device other than the CPU, numbers are read after this many steps: reading waits for the device."""
+"""On a device other than the CPU, numbers are read after this many steps at most: reading waits for it."""
 
 
 class NotFinite(ArithmeticError):
@@ -46,7 +46,8 @@ class Report:
     learning_rates: tuple[float, ...]
     """Learning rates of the same steps."""
     tokens_per_second: float
-    """Target tokens of this step over the time that it took."""
+    """Target tokens of this step over the seconds that it took, evaluation included; where its numbers stay
+    on a GPU, over the seconds in which it was queued."""
     words: tuple[str, ...] = ()
     """The questions of this step's batch."""
     evaluation: Evaluation | None = None
@@ -54,6 +55,8 @@ class Report:
 
 def train(state: TrainState) -> Iterator[Report]:
     """Train to the end of the planned steps or to the goal, one step for each `next`.
+
+    Only the first phase of a run ends at the goal; the steps of a continuation are all taken.
 
     Nothing happens until the generator is advanced, so pausing needs no code. After the last report
     the plan may be extended (`state.continue_for`) and `train` called again.
@@ -97,7 +100,7 @@ def train(state: TrainState) -> Iterator[Report]:
 
 
 def take_step(state: TrainState, batch: Batch) -> int:
-    """Take one step; its loss, token accuracy and gradient norm stay on the device, unread.
+    """Take one step; its loss, token accuracy and gradient norm stay on the device until `read_numbers`.
 
     Returns:
         The number of target tokens.
@@ -109,7 +112,7 @@ def take_step(state: TrainState, batch: Batch) -> int:
         else:
             group["lr"] = rate
     tensors = state.to_device(batch)
-    if not state.model.training:  # an evaluation or a recording has ended in eval mode
+    if not state.model.training:  # scores and outputs of a recording leave it in eval mode
         state.model.train()
     if state.graphs is None:
         numbers = learn(state, *tensors)
@@ -159,7 +162,10 @@ def learn(state: TrainState, src: Tensor, tgt_in: Tensor, labels: Tensor) -> Ten
 
 
 def read_numbers(state: TrainState) -> tuple[tuple[float, ...], ...]:
-    """Read the unread losses, token accuracies, gradient norms and learning rates, one value per step each.
+    """Read the losses, token accuracies, gradient norms and learning rates of all unread steps.
+
+    Returns:
+        Four tuples in this order, each with one value per step; all are empty if no step is unread.
 
     Raises:
         NotFinite: a loss or a gradient is infinite or not a number.
@@ -193,7 +199,11 @@ def _note_marks(state: TrainState, evaluation: Evaluation) -> None:
 
 
 def follow_leader(config: RunConfig, distributed: Distributed) -> None:
-    """Take the steps that the leading process announces, until it announces the end."""
+    """Take the steps that the leading process announces, until it announces the end.
+
+    Raises:
+        InputError: see `TrainState.begin`.
+    """
     for request in (signal.SIGINT, signal.SIGTERM):
         signal.signal(request, signal.SIG_IGN)  # the leader gets the signal too, and decides for all
     if config.threads is not None:

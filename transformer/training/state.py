@@ -50,7 +50,7 @@ class SchedulePhase:
             return self.peak * done / warmup
         if self.decay == "constant":
             return self.peak
-        left = (self.steps - done + 1) / (self.steps - warmup + 1)  # 1 after the warm-up, above 0 at the end
+        left = (self.steps - done + 1) / (self.steps - warmup + 1)  # 1 where warm-up ends, above 0 at the end
         if self.decay == "cosine":
             return self.peak * 0.5 * (1.0 - math.cos(math.pi * left))
         return self.peak * left
@@ -89,7 +89,7 @@ class TrainState:
         """The state of an untrained run, ready for its first step.
 
         Raises:
-            InputError: the device is not on this machine.
+            InputError: the device is not on this machine, or the task cannot be made (see `task_of`).
         """
         device = resolve_device(config.device) if distributed is None else distributed.device
         config = resolved(config)
@@ -144,8 +144,8 @@ class TrainState:
         self.change_log.append((self.step, "continue", {"steps": steps, "learning_rate": peak}))
 
     def intervene(self, interventions: Interventions) -> None:
-        """Apply these interventions from the next step on, in place of earlier ones."""
-        self.model.intervene(interventions, self.task.src_tokenizer.id_of)
+        """Apply these interventions from now on, in evaluations too, in place of earlier ones."""
+        self.model.intervene(interventions, self.task.token_id)
         if self.graphs is not None:
             self.graphs.forget()
         self.change_log.append((self.step, "intervene", interventions.to_dict()))
@@ -161,7 +161,10 @@ class TrainState:
         return sum(p.numel() for p in self.model.parameters() if p.requires_grad)
 
     def to_device(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-        """src, tgt_in and tgt_out of a batch as tensors on the device; copies to a CUDA GPU do not block."""
+        """src (B, S), tgt_in (B, T) and tgt_out (B, T) of a batch as tensors on the device.
+
+        Copies to a CUDA GPU do not block.
+        """
         src, tgt_in, tgt_out = (
             self._moved(torch.from_numpy(ids)) for ids in (batch.src, batch.tgt_in, batch.tgt_out)
         )

@@ -24,10 +24,11 @@ class Head(NamedTuple):
     """One head of an attention."""
 
     site: str
-    """The innermost module that was running."""
+    """Name of the innermost module that was running."""
     number: int | None
-    """Which attention of a pass of this module, from 1; None where it has only one."""
+    """Number of the attention among those of this module in a pass, from 1; None if there is only one."""
     head: int
+    """Index of the head in the attention, from 0."""
     layout: Layout
     """How the weights were arranged when the head was found."""
 
@@ -38,7 +39,8 @@ class Ablating(Observing):
     Args:
         model, modules, layouts: as for `Observing`.
         head: the head.
-        settled: the arrangements that looks in reverse order have found, by module and layout.
+        settled: the arrangements that the looks of an `Observer` have found, by module and layout; None for
+            an attention that is left out.
     """
 
     def __init__(
@@ -57,11 +59,11 @@ class Ablating(Observing):
         self._newest = 0, 0  # order and place of the last one
         self._hook: RemovableHandle | None = None
         self.n_found = 0
-        """Number of products without the head."""
+        """Number of products and fused attentions from which the head was removed."""
         self.unsettled: Any = None
-        """Inputs for which it is not known which axes are heads."""
+        """Inputs for which a look has to tell which axes are heads, as several arrangements fit; or None."""
         self.unknown = False
-        """Whether there are such inputs that cannot be looked at."""
+        """Whether the head stayed on in some attention, because it is not known which axes are heads."""
 
     def __enter__(self) -> Self:
         if not isinstance(self._model, torch.jit.ScriptModule):  # takes no such hook
@@ -114,7 +116,7 @@ class Ablating(Observing):
 
 
 def number_of(value: Any) -> float:
-    """What a function of the user's has measured; it may be infinite or NaN. Raises InputError."""
+    """What the user's function has measured; may be infinite or NaN. Raises InputError: no number."""
     single = math.prod(getattr(value, "shape", ())) == 1
     try:
         return float(value.item() if single and hasattr(value, "item") else value)

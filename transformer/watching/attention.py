@@ -1,4 +1,4 @@
-"""The attention weights of any PyTorch model, from a forward pass that leaves the model as it was."""
+"""The attention weights of any PyTorch model, from forward passes that leave the model as it was."""
 
 from __future__ import annotations
 
@@ -28,36 +28,37 @@ Array = np.ndarray[Any, np.dtype[np.float32]]
 Weights = dict[str, Array]
 Function = Callable[[nn.Module, Any], Mapping[str, Tensor]]
 Part = tuple[slice, slice]
-"""Queries and keys."""
+"""The queries and the keys of a part of a map."""
 _T = TypeVar("_T")
 
 PART = " part"
-"""Ends the name of a part of an attention."""
+"""The end of the name of a part of an attention."""
 MOST_OF_PART = 128
 """Maximum number of queries and of keys of a part."""
 MOST_SIZES = 32
-"""Maximum number of sizes of inputs in a measure whose axes have to be told apart."""
+"""Maximum number of calls of `measure` for one head; after each, the axes for inputs of one size are told."""
 MOST_WINDOWS = 4
-"""Windows of an example that are shown."""
+"""Maximum number of windows of an example that are shown."""
 _ROUNDING = 1e-2
-"""How far outside 0 to 1 weights of half precision may be."""
+"""How far outside of 0 to 1 the weights of a given function may be, since they may be of half precision."""
 _LOCK = threading.RLock()
-"""Held during a look, which changes switches of the whole process."""
+"""Held during looks and measures, which change switches of the whole process."""
 _COMPILING = {"torch._dynamo", "torch.nn.attention.flex_attention"}
 """Modules that are imported where something is compiled."""
 _SUM, _HALF_SUM = 1e-3, 2e-2
-"""How far from 1 a row may be, in float32 and in half precision."""
+"""How far from 1 the sum of a row may be, in float32 and in half precision."""
 _PROOF = 1e-5
-"""Largest difference of what an attention gives on, as a share of its largest number, in float32."""
+"""Largest difference between the output of an attention and the output computed from its weights, as a share
+of the largest number of the output, in float32."""
 
 
 class Seen(NamedTuple):
     """The weights of one attention as they are shown."""
 
     weights: Array
-    """(B, H, Q, K); NaN in cells that a mask blocks."""
+    """(B, H, Q, K); NaN in cells that a mask blocks, unless a function of the user's gave the weights."""
     rest: bool = False
-    """Whether the last column is what the others leave: the share of a position that has no value."""
+    """Whether the last column is 1 minus the sum of the others: the share that goes to no position shown."""
     relative: bool = False
     """Whether columns are positions relative to the query."""
     size: tuple[int, int] = (0, 0)
@@ -75,8 +76,8 @@ def attention_of(
 ) -> Weights:
     """The attention weights of a model for some inputs.
 
-    The model is called in eval mode and without gradients. Afterwards its mode, hooks, gradients and random
-    streams are as before, even if a call fails. Of a compiled model, the original is called.
+    The model is called in eval mode and without gradients. Afterwards its mode, buffers, hooks, gradients and
+    random streams are as before, even if a call fails. Of a compiled model, the original is called.
 
     Args:
         model: any model; its attention may be fused (`F.scaled_dot_product_attention`, `flex_attention`), or
@@ -86,12 +87,16 @@ def attention_of(
         sites: patterns of the names of the attentions, such as "decoder.*"; others are left alone.
 
     Returns:
-        Name of each attention to its weights, (B, H, Q, K), in the order in which they were called; 0 in
-        cells that a mask blocks. It has the name of the innermost module that was running; a second attention
-        in it adds "#2".
+        Name of each attention to its weights, (B, H, Q, K) float32, in the order in which they were called; 0
+        in cells that a mask blocks. An attention has the name of the innermost module that was running; the
+        second one in a module adds "#2", and each window of a local attention " window 1" and so on. Modules
+        of one `ModuleList` with one head each, called with the same input, are one attention, whose name
+        leaves out their index.
 
     Raises:
-        InputError: no attention weights were found, or some have another shape or are not from 0 to 1.
+        InputError: no attention weights were found; the model has lazy parameters that are not initialised,
+            or gives another output while it is observed; or `attention` returns weights of another shape or
+            outside of 0 to 1.
     """
     weights = Observer(model, attention, sites).look(inputs)
     return {
@@ -103,12 +108,14 @@ def attention_of(
 class Observer:
     """Looks at the attention of a model again and again.
 
-    The first look also proves that what is shown is the model that trains: the output of the observed pass
-    equals that of an ordinary one, and at every attention, weights times values are what it gave on.
+    The first look at inputs of given sizes also proves that what is shown is the model that trains: the
+    output of the observed pass equals that of an ordinary one, and at every attention that is shown, weights
+    times values are its output. Weights that `attention` returns are shown without such a proof.
 
     Args:
         model, attention, sites: as in `attention_of`.
-        most: maps are pooled to at most this number of rows and of columns.
+        most: maps are pooled to at most this number of rows and of columns, except those that `attention`
+            returns; None pools none.
     """
 
     def __init__(
@@ -126,22 +133,22 @@ class Observer:
         self._layouts: dict[Any, Layout | None] = {}
         self._settled: dict[tuple[str, Layout], Layout | None] = {}  # None: left out
         self._siblings: dict[str, tuple[str, int]] = {}  # a module to its list, and to a number for its input
-        self._looks: dict[Sizes, int] = {}  # sizes of inputs to the number of looks since the proof
+        self._looks: dict[Sizes, int] = {}  # sizes of inputs to the number of looks so far
         self._unsettled: set[Sizes] = set()
         self.unmeasured: dict[str, str] = {}
         """Name of an attention whose heads could not be switched off to the reason, in a sentence."""
         self.left: dict[str, str] = {}
-        """Name of an attention that is left out to the reason, in a sentence."""
+        """Name of an attention that is left out to the reason; name and " NaN" to a note on its rows."""
 
     def look(self, inputs: Any, part: Part | None = None) -> dict[str, Seen]:
         """The attentions of the model for these inputs, in the order of their calls.
 
         Args:
-            part: of pooled maps, queries and keys whose weights are given in full as well, under the name of
-                the attention and " part".
+            part: queries and keys whose weights are given in full as well where maps are pooled, the first
+                MOST_OF_PART of each, under the name of the attention and " part".
 
         Raises:
-            InputError: there is none, or the model gives another output while it is observed.
+            InputError: as by `attention_of`. Errors of the model itself are passed on.
         """
         parameters = list(self.model.parameters())
         if any(map(is_lazy, parameters)):
@@ -173,11 +180,13 @@ class Observer:
     def ablations(self, measure: Measure, heads: Iterable[Head]) -> Iterator[float]:
         """The number that `measure` gives for the model, then with each of the heads switched off.
 
-        Each time, the model is in eval mode and the random streams begin alike. A number is NaN where it is
-        infinite, and where the head did not run; `unmeasured` then says why.
+        Each time, the model is in eval mode and the random streams begin alike. A number is NaN where
+        `measure` gives none that is finite; also where the head did not run or its axes are not known, and
+        `unmeasured` then says so. `look` must have been called before.
 
         Raises:
-            InputError: `measure` fails, or gives no number for the model as it is, or two.
+            InputError: `measure` fails, returns anything but one number, or gives none that is finite for the
+                model as it is.
         """
         self.unmeasured.clear()
         with _LOCK:
@@ -189,7 +198,7 @@ class Observer:
                 yield self._without(measure, head)
 
     def is_steady(self, measure: Measure, number: float) -> bool:
-        """Whether `measure` gives a number again, as it does if it draws nothing from a stream of its own."""
+        """Whether `measure` gives this number again, up to rounding. Raises InputError: it fails."""
         with _LOCK:
             return math.isclose(self._number(measure), number, rel_tol=1e-4, abs_tol=1e-9)
 
@@ -211,7 +220,7 @@ class Observer:
                 one.grad = grad
 
     def _without(self, measure: Measure, head: Head) -> float:
-        """The number without a head; NaN where it is not known."""
+        """The number without a head; NaN where it is not finite or not known."""
         for _ in range(MOST_SIZES):
             mode = Ablating(self.model, self._modules, head, self._settled, self._layouts)
             number = self._number(measure, mode)
@@ -229,7 +238,7 @@ class Observer:
         return number if mode.n_found and not mode.unknown and math.isfinite(number) else math.nan
 
     def _settle_site(self, inputs: Any, site: str) -> None:
-        """Tell the axes of one module's attentions for these inputs, as at a first look."""
+        """Tell the axes of the attentions of one module for these inputs, as at a first look."""
         sizes = Sizes.of(inputs)
         calls, _ = self._pass(inputs, sizes, self._proved, (site,))
         self._settle(inputs, sizes, calls, (site,))
@@ -290,7 +299,7 @@ class Observer:
 
     @contextmanager
     def _same_inputs(self) -> Iterator[None]:
-        """Find modules of one `ModuleList` that are called with the same tensor: each may be a head."""
+        """At the first look, find modules of a `ModuleList` that get the same tensor: each may be a head."""
         if self._looks:
             yield
             return
@@ -310,7 +319,7 @@ class Observer:
             self._siblings[name] = name.rpartition(".")[0], id(tensor)
 
     def _proved(self, call: Call) -> Call:
-        """The call with its weights on the CPU; it is left out where they are not what the model used."""
+        """The call with its weights on the CPU; it is left out where they do not give the model's output."""
         call = dataclasses.replace(call, weights=call.all_weights())
         arranged = call.layout.arranged(call.all_weights().float())
         if any(kind == UNKNOWN for kind, _ in call.layout.split):
@@ -332,7 +341,7 @@ class Observer:
         """Tell examples from heads where sizes do not: by looks at the examples in reverse order.
 
         Where several arrangements fit, as while all weights are alike, the most likely one is shown, and the
-        question is asked again at the looks 2, 4, 8 and so on.
+        looks 2, 4, 8 and so on at inputs of these sizes try again.
         """
         self._unsettled.discard(sizes)
         open_ones = [
@@ -376,7 +385,7 @@ class Observer:
             return []
 
     def _taken(self, call: Call) -> _Taken | None:
-        """The weights of a call, arranged as examples, windows, heads, queries and keys."""
+        """The weights of a call as (B, windows, H, Q, K); None where it is left out."""
         layout = self._settled.get(_key(call), call.layout)
         if layout is None:
             return None
@@ -428,7 +437,7 @@ class Observer:
         return _Taken(call.site, call.place, layout, seen, part)
 
     def _assembled(self, taken: Sequence[_Taken | None]) -> dict[str, Seen]:
-        """The attentions by name: calls with one query are rows of one map, modules of one head its heads."""
+        """The attentions by name: calls with one query as rows of a map, modules of one head as its heads."""
         of_site: dict[str, list[_Taken]] = {}
         for one in taken:
             if one is not None:
@@ -496,7 +505,7 @@ class _Taken(NamedTuple):
     place: int
     layout: Layout
     seen: Seen
-    """With an axis of windows after that of examples."""
+    """Its weights have an axis of windows after that of examples."""
     part: Seen | None = None
     """A part in full, with the same axes."""
 
@@ -509,7 +518,7 @@ class _Taken(NamedTuple):
 
 
 def _block(n: int, most: int | None) -> int:
-    """Positions that are pooled, so that an axis has at most `most` blocks of them."""
+    """Number of positions in a block, so that an axis of n has at most `most` blocks."""
     return 1 if most is None else max(1, -(-n // most))
 
 
@@ -535,12 +544,13 @@ def _pooled(
 
     Args:
         sizes: queries and keys in a block.
-        blocked: (B, windows, H, Q) or broadcast to it: rows without an allowed key.
-        ranges: queries and keys whose weights are returned as they are.
+        blocked: rows without an allowed key, broadcastable to (B, windows, H, Q).
+        ranges: queries and keys whose weights are returned as they are; None for no such weights.
 
     Returns:
-        (B, windows, H, blocks of Q, blocks of K); blocks of rows (without the last axis) without a key; and
-        (B, windows, H, queries, keys) of the ranges.
+        The weights, (B, windows, H, blocks of Q, blocks of K); whether no row of a block has an allowed key,
+        (B, windows, H, blocks of Q); and the weights of the ranges, (B, windows, H, queries, keys), NaN in
+        rows without an allowed key, or None.
     """
     rows, columns = sizes
     lead = *layout.sizes, layout.whole[-2]
@@ -571,7 +581,7 @@ def _pooled(
 
 
 def checked_part(given: Any) -> Part:
-    """Two slices without steps, not empty. Raises TypeError, ValueError or AttributeError."""
+    """Two slices without steps, not empty. Anything else raises TypeError, ValueError or AttributeError."""
     queries, keys = given
     for one in (queries, keys):
         if one.step not in (None, 1) or not range(*one.indices(sys.maxsize)):
@@ -580,7 +590,7 @@ def checked_part(given: Any) -> Part:
 
 
 def _ranges(part: Part, whole: tuple[int, int]) -> tuple[range, range] | None:
-    """The queries and the keys of a part; None where it has none."""
+    """The first MOST_OF_PART queries and keys of a part; None where it has no queries or no keys."""
     rows, columns = (range(*one.indices(n))[:MOST_OF_PART] for one, n in zip(part, whole, strict=True))
     return (rows, columns) if rows and columns else None
 
@@ -598,7 +608,7 @@ def _unrepeated(tensor: Tensor) -> Tensor:
 
 
 def _joined(series: Sequence[_Taken]) -> _Taken:
-    """Calls with one query each as the rows of one map; keys that a row does not have are blocked."""
+    """Calls with one query each as the rows of one map; keys that a row does not have are NaN."""
     calls = [one.seen for one in series]
     most = max(call.weights.shape[-1] - call.rest for call in calls)
     rest = any(call.rest for call in calls)
@@ -652,7 +662,7 @@ def _call(model: nn.Module, inputs: Any) -> Any:
 
 
 def _off(again: Tensor, output: Tensor) -> float:
-    """The largest difference, as a share of the largest number; infinite where other cells are NaN."""
+    """The largest difference, as a share of the largest output; infinite where other cells are NaN."""
     again, output = again.float(), output.float()
     if not torch.equal(again.isnan(), output.isnan()):
         return math.inf
@@ -670,12 +680,12 @@ def _examples(split: Split) -> list[int]:
 
 
 def _ways(inputs: Any, n: int) -> range:
-    """For which of their first two axes inputs may have n examples, where a tensor has both of this size."""
+    """The values of `way` for `_reversed`: two if both first axes of a tensor have the size n, else one."""
     return range(2 if any(one.shape[:2] == (n, n) for one in tensors_of(inputs)) else 1)
 
 
 def _reversed(inputs: Any, n: int, way: int) -> Any:
-    """The inputs with their n examples in reverse order; `way`: the axis where both are of this size."""
+    """The inputs with their n examples in reverse order; `way` selects the axis if both are of this size."""
     if isinstance(inputs, Tensor):
         axes = [i for i, size in enumerate(inputs.shape[:2]) if size == n]
         return inputs.flip(axes[min(way, len(axes) - 1)]) if axes else inputs
@@ -687,7 +697,7 @@ def _reversed(inputs: Any, n: int, way: int) -> Any:
 
 
 def _fits(layout: Layout, weights: Tensor, reverse: Sequence[tuple[int, Tensor]]) -> bool:
-    """Whether each axis of examples is in reverse order after the examples were."""
+    """Whether, for each axis of examples, a look at reversed examples gave weights reversed on this axis."""
     near = _HALF_SUM if weights.dtype in (torch.float16, torch.bfloat16) else _PROOF
     apart = layout.apart(weights)
     return all(
@@ -702,7 +712,7 @@ def _fits(layout: Layout, weights: Tensor, reverse: Sequence[tuple[int, Tensor]]
 
 
 def _equal(one: Any, other: Any) -> bool:
-    """Whether two outputs are the same: bit for bit on the CPU, nearly where kernels choose their order."""
+    """Whether the tensors of two outputs are the same: on the CPU bit for bit, elsewhere nearly."""
     if isinstance(one, Tensor) and isinstance(other, Tensor):
         if one.shape != other.shape or one.device.type == "cpu" or not one.is_floating_point():
             return one.shape == other.shape and torch.equal(one.nan_to_num(), other.nan_to_num())
@@ -716,7 +726,7 @@ def _equal(one: Any, other: Any) -> bool:
 
 @contextmanager
 def _same_random(modules: Iterable[nn.Module], devices: Sequence[int]) -> Iterator[None]:
-    """Restore all random streams that a forward pass may draw from."""
+    """Restore the random streams of Python, NumPy, torch (CPU, these GPUs) and the modules' generators."""
     own = [var for module in modules for var in vars(module).values() if type(var) is torch.Generator]
     states = random.getstate(), np.random.get_state(), [one.get_state() for one in own]
     with torch.random.fork_rng(devices):

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def trainer_callback(watch: Watch) -> Any:
-    """A callback for the Trainer of the `transformers` library; it gets the loss of logged steps only."""
+    """A callback for the Trainer of the `transformers` library; only steps that it logs have a loss."""
     from transformers import TrainerCallback
 
     class Watching(TrainerCallback):  # type: ignore[misc, unused-ignore]
@@ -30,7 +30,10 @@ def trainer_callback(watch: Watch) -> Any:
 
 
 def lightning_callback(watch: Watch) -> Any:
-    """A callback for the Trainer of Lightning; the loss is what `training_step` returns."""
+    """A callback for the Trainer of Lightning.
+
+    The loss of a step is what `training_step` returns, or its item "loss", for the last batch of the step.
+    """
     from lightning.pytorch import Callback
 
     class Watching(Callback):  # type: ignore[misc, unused-ignore]

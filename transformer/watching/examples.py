@@ -1,4 +1,4 @@
-"""The examples with which a model is observed: their maps at each look, as far as pages can show them."""
+"""The examples with which a model is observed, and their maps at each look that pages can show."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from transformer.watching.sites import (
 )
 
 MOST_BYTES = 16 * 2**20
-"""Maximum size of the maps of one step; sites beyond it are left out."""
+"""Maximum bytes of the maps of all words at one step, 2 per weight; sites beyond it are left out."""
 MOST_HEADS = 64
-"""Maximum number of heads of one attention."""
+"""Maximum number of heads of one attention; one with more is left out."""
 _SPECIAL = re.compile(r"[\[<].+[\]>]")
 """How special tokens are written: [CLS], <s>."""
 NO_PART = "part={!r} is no part of maps; give slices, such as {{{!r}: (slice(0, 64), slice(0, 64))}}."
@@ -48,7 +48,7 @@ class Examples:
 
     Args:
         observer: looks at the model.
-        inputs, tokens, part: those of `Watch`; what cannot be used is left out.
+        inputs, tokens, part: those of `Watch`; tokens and parts that cannot be used are left out.
         say: called with what could not be used or shown.
     """
 
@@ -75,16 +75,17 @@ class Examples:
         self.words: dict[str, Word] = {}
         """The words whose maps are recorded, by their text, from `begin` on."""
         self.axes: dict[str, AttentionInfo] = {}
-        """The axes of every recorded attention."""
+        """The axes of every recorded attention, from `begin` on."""
 
     def observed(self, step: int) -> Named:
-        """The maps of all words now, as far as they can be shown.
+        """The maps of the first MAX_WORDS words now, of all attentions that can be shown.
 
         Args:
             step: the newest step, which errors name.
 
         Raises:
-            InputError: nothing can be shown, or what has been shown so far cannot be shown any more.
+            InputError: `inputs` is no mapping, nothing can be shown, or an attention that has been recorded
+                so far cannot be shown any more. Errors of the model itself are passed on.
         """
         if not isinstance(self._inputs, Mapping) or not self._inputs:
             raise InputError("inputs is a mapping of names to inputs, such as {'example': inputs}.", "inputs")
@@ -112,7 +113,7 @@ class Examples:
         return self._fitting(dict(list(maps.items())[:MAX_WORDS]), step)
 
     def _checked_parts(self, part: Any) -> dict[str, Part]:
-        """The parts that can be recorded, by the name of their input; warn of others."""
+        """The parts that can be recorded, by the name of their input; warn of others and of too long ones."""
         if part is not None and not isinstance(part, Mapping):
             self._say(InputError(NO_PART.format(part, "example"), "part"))
         checked: dict[str, Part] = {}
@@ -200,7 +201,7 @@ class Examples:
         return {site: kinds[site].heads for site in self.axes if site in kinds and kinds[site].heads}
 
     def opened(self, maps: Named) -> Named:
-        """The maps with NaN above the diagonal of every attention that has been causal so far."""
+        """The maps with NaN above the diagonal of every attention that was causal so far and is now."""
         self.axes = {
             site: replace(axes, causal=axes.causal and all(is_causal(of[site]) for of in maps.values()))
             for site, axes in self.axes.items()
@@ -208,7 +209,7 @@ class Examples:
         return {text: {site: self._opened(site, of[site]) for site in self.axes} for text, of in maps.items()}
 
     def scores(self, opened: Named) -> dict[str, dict[str, Array]]:
-        """The scores of the heads of every attention; a part has those of the whole."""
+        """(H,) scores of every attention, by site and name of the score; a part has those of the whole."""
         scores = {
             site: pattern_scores(
                 [self._counted(text, site, of[site]) for text, of in opened.items()],
@@ -224,13 +225,13 @@ class Examples:
         self._observer, self._inputs = Observer(nn.Module()), {}
 
     def _opened(self, site: str, weights: Array) -> Array:
-        """(H, Q, K) weights; NaN also above the diagonal of a causal attention of a given function."""
+        """(H, Q, K) weights; NaN above the diagonal if the attention has been causal so far."""
         if not self.axes[site].causal:
             return weights
         return np.where(later_cells(*weights.shape[1:]), np.nan, weights)
 
     def _tokens_at(self, text: str, site: str) -> list[str | None] | None:
-        """The tokens of a self-attention, None for special ones; None where tokens are pooled."""
+        """The tokens of a self-attention, None for special ones; None if tokens are pooled or axes differ."""
         axes, word = self.axes[site], self.words[text]
         tokens = word.tokens(axes.query)
         if axes.query in word.pooled or tokens != word.tokens(axes.key)[: len(tokens)]:
@@ -238,7 +239,7 @@ class Examples:
         return [None if _SPECIAL.fullmatch(token) else token for token in tokens]
 
     def _counted(self, text: str, site: str, weights: Array) -> Array:
-        """(H, Q, K) weights without the rows of padding, which are those whose own column is blocked."""
+        """(H, Q, K) weights, NaN in the rows of padding: those whose own column is blocked in all rows."""
         n_rows, n_columns = weights.shape[1:]
         kind = self._kinds[text][site]
         if n_rows != n_columns - kind.rest or kind.relative:
@@ -248,7 +249,7 @@ class Examples:
 
 
 def _moved(inputs: Any, device: torch.device | None) -> Any:
-    """The inputs with their tensors on a device."""
+    """The inputs with their tensors moved to a device; unchanged if it is None."""
     if isinstance(inputs, torch.Tensor):
         return inputs if device is None else inputs.to(device)
     if isinstance(inputs, Mapping):

@@ -56,7 +56,7 @@ class Layout:
         return arranged_maps if self.columns is None else arranged_maps[..., list(self.columns)]
 
     def back(self, arranged: Tensor) -> Tensor:
-        """Weights (B, windows, H, Q, K) as the model arranges them; columns that it cuts off are 0."""
+        """Weights (B, windows, H, Q, K) as the model arranges them; columns outside of `columns` are 0."""
         ends = [self.shape[axis] for axis in self.order[-2:]]
         whole = arranged
         if self.columns is not None:
@@ -81,12 +81,12 @@ class Layout:
 
     @property
     def _places(self) -> list[int]:
-        """The parts of the split, those of examples first, then windows, then heads."""
+        """Indices of the parts of the split: examples first, then windows, heads and unknown ones."""
         return [i for kind in _KINDS for i, (one, _) in enumerate(self.split) if one == kind]
 
     @property
     def sizes(self) -> tuple[int, int, int]:
-        """Number of examples, of windows of an example, and of heads."""
+        """Number of examples, of windows of an example, and of heads; unknown parts count as heads."""
         n, windows, heads, unknown = (math.prod(n for one, n in self.split if one == kind) for kind in _KINDS)
         return n, windows, heads * unknown
 
@@ -96,7 +96,7 @@ class Sizes:
     """The sizes of a model's inputs."""
 
     batches: tuple[int, ...]
-    """Sizes of the first two axes of each tensor, those of the first axes first: examples are one of them."""
+    """Sizes of the first axes of all tensors, then of the second axes; examples are one of these axes."""
     first: frozenset[int]
     """Sizes of first axes."""
     tokens: frozenset[int]
@@ -132,7 +132,7 @@ def plain_layout(shape: Sequence[int], inputs: Sizes) -> Layout:
 def layout_of(
     index: Tensor, shape: Sequence[int], axis: int, inputs: Sizes, heads: int | None
 ) -> Layout | None:
-    """How weights are arranged that are the left factor of a product.
+    """The layout of weights that are the left factor of a product.
 
     Args:
         index: (N, rows, columns); for each value of the factor its place in the flattened weights, or -1.
@@ -142,7 +142,7 @@ def layout_of(
         heads: the number of heads of the module, if it is known.
 
     Returns:
-        None where the product is not over the axis along which the weights add up to 1.
+        The layout; None where the product is not over the axis along which the weights add up to 1.
     """
     is_known = index >= 0
     places = [

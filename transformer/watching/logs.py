@@ -1,4 +1,4 @@
-"""The scores and the clearest head of a watched model, for TensorBoard or W&B."""
+"""Focus and worth of every head of a watched model, and its clearest head, for TensorBoard or W&B."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from transformer.watching.watch import Log
 
 SIDE = 384
-"""Least pixels of the longer side of a picture."""
+"""Maximum pixels of a side of a picture; a longer map has one pixel per cell."""
 
 
 def log_of(writer: Any) -> Log:
@@ -42,7 +42,7 @@ def _to_wandb(run: Any) -> Log:
             logged["attention/clearest head"] = wandb.Image(
                 picture(weights), caption=f"{name}, step {step:,}"
             )
-        # Joins what the training logs of this step, which keeps its own count of steps.
+        # These numbers join the next ones that the training logs; W&B counts its steps itself.
         run.log(logged, commit=False)
 
     return log

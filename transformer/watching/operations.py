@@ -1,8 +1,9 @@
 """The attention of one forward pass, found among the operations that the model performs.
 
 Below its modules, an attention is one of two things: a fused operation, whose weights are computed again from
-its arguments, or a softmax whose result is a factor of a matrix product. In the second case, the factor is
-followed from the softmax through views, permutations, padding, casts and masks.
+its arguments, or a softmax whose result is multiplied with values: in a matrix product, or in a product that
+is then summed. In the second case, the factor is followed from the softmax through views, permutations,
+padding, casts, masks, dropout and means over heads.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from transformer.watching.layout import Layout, Sizes, layout_of, plain_layout
 
 BLOCKED = -1e4
-"""A score that is not greater is a mask: people write -inf, -1e9, -1e4, or the least number of the type."""
+"""A score up to this counts as masked: people write -inf, -1e9, -1e4, or the least number of the type."""
 _ATEN = torch.ops.aten
 _PRODUCTS = {
     _ATEN.bmm: (0, 1),
@@ -42,7 +43,7 @@ _MOVES = {
 }
 """Operations that move values and change none."""
 _SMALL = 2**20
-"""Weights up to this number are computed at once; more of them head by head."""
+"""Up to this number, the weights of a fused attention are computed at once; more of them head by head."""
 _OTHER, _SOFTMAX, _PRODUCT, _FUSED, _FLEX, _FOREIGN = range(6)
 
 
@@ -108,11 +109,11 @@ class Trace:
     axis: int
     """The axis of the weights along which they add up to 1."""
     blocked: Tensor | None
-    """Of the shape of the weights: cells that a mask blocks."""
+    """Of the shape of the weights: cells that a mask blocks; None where there are none."""
     index: Tensor
     """For each value of the tensor, its place in the flattened weights; -1 for padding."""
     place: int
-    """Stands for the lines of code that were running at the softmax."""
+    """Hash of the places in the code that were running at the softmax."""
     order: int
     """Number of the attention in the pass."""
     gate: bool = False
@@ -126,16 +127,15 @@ class Call:
     site: str
     layout: Layout
     weights: Tensor | Callable[[int, int], Tensor]
-    """As the model arranges them; of a fused attention, (Q, K) of an example and a head."""
+    """As the model arranges them; of a large fused attention, a function from example and head to (Q, K)."""
     blocked: Tensor | None
-    """Of the same shape; None where nothing is blocked."""
+    """True in blocked cells, as the model arranges the weights; None where nothing is blocked."""
     outputs: tuple[tuple[Callable[[Tensor], Tensor], Tensor], ...]
-    """What the attention gives on, computed from weights as the model arranges them, and what it gave on.
-
-    Several where parts of the weights are multiplied apart.
+    """Pairs: a function that computes the output of the attention from weights as the model arranges them,
+    and the output that the model computed. Several pairs where parts of the weights are multiplied apart.
     """
     place: int
-    """Stands for the lines of code that were running: the same for the passes of a loop."""
+    """Hash of the places in the code that were running: the same for all turns of a loop."""
     order: int
     """Its number in the pass."""
     fused: bool = False
@@ -164,18 +164,20 @@ class Call:
 
 
 class Observing(TorchFunctionMode):
-    """Calls `found` for every attention of the forward pass that runs inside this context.
+    """Calls `found` for every wanted attention of the forward pass that runs inside this context.
 
-    Functions of PyTorch that cannot hide an attention run as ever; the operations of the others, and of those
-    between a softmax and its product, are looked at one by one, which takes about as long as they do.
+    Functions of PyTorch that cannot hide an attention run as usual. The operations of the others, and of all
+    functions between a softmax and its product, are looked at one by one, which takes about as long as they
+    do.
 
     Args:
-        model: a softmax times one of its parameters is no attention.
+        model: the model; a softmax times one of its parameters is no attention.
         modules: its modules, which name the attentions.
         inputs: sizes of the model's inputs.
-        found: what is done with an attention.
-        wanted: which attentions are looked at, by name.
-        layouts: what is known from the passes before; this one adds to it.
+        found: called with an attention as soon as it is known; at the end of the pass if parts of its weights
+            are multiplied apart.
+        wanted: whether the attentions of a module are looked at, by its name.
+        layouts: the layouts known from earlier passes; this pass adds to them.
     """
 
     def __init__(
@@ -200,9 +202,9 @@ class Observing(TorchFunctionMode):
         self._order = 0
         self._operations = _Operations(self._operation)
         self._layer: Tensor | None = None
-        """The result of the newest linear layer."""
+        """The result of the newest linear layer, of those that run while no softmax is followed."""
         self.unseen: dict[str, str] = {}
-        """By module, an operation in it that is called an attention, and whose weights are not known."""
+        """By module, an operation in it that has attention in its name, and whose weights are not known."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if self._traced or (_hides_attention(func) and self._wanted(self._site()[0])):
@@ -240,7 +242,7 @@ class Observing(TorchFunctionMode):
             )
 
     def part(self, call: Call) -> None:
-        """Called with every product of weights and values as soon as it has been computed."""
+        """Called with every fused attention and every product of weights and values, once it is computed."""
 
     def _give(self, call: Call) -> None:
         self.part(call)
@@ -286,7 +288,7 @@ class Observing(TorchFunctionMode):
         )
 
     def _flex(self, func: Any, args: Any, kwargs: Any, output: Any) -> None:
-        """Read the weights of `flex_attention`: with the identity for values, it gives its weights."""
+        """Read the weights of `flex_attention`: with the identity for values, its output is its weights."""
         site, _, place = self._site()
         if not self._wanted(site):
             return
@@ -450,7 +452,7 @@ class Observing(TorchFunctionMode):
     def _attention(
         self, trace: Trace, index: Tensor, values: Tensor, again: Callable[[Tensor], Tensor], output: Tensor
     ) -> bool:
-        """Tell of an attention, unless what was multiplied is none; of parts at the end of the pass."""
+        """Whether a product is an attention's; if so, call `found` (for parts, at the end of the pass)."""
         key = trace.site, trace.weights.shape, trace.axis, index.shape, index.stride(), self._inputs
         if key not in self._layouts:
             _, module = self._modules.get(self._site()[1], ("", None))
@@ -486,9 +488,10 @@ class Observing(TorchFunctionMode):
         )
 
     def _site(self) -> tuple[str, int, int]:
-        """Name and id of the innermost module whose method is running, and the place in its code.
+        """Name and id of the innermost module whose method is running, and a hash of the places in the code.
 
-        It is read from the stack: hooks would change the model, and see no module that is not called itself.
+        They are read from the stack: hooks would change the model, and would not see a module of which
+        another method than `forward` is called. `nn.Softmax` and `nn.Dropout` are passed over.
         """
         frame = sys._getframe(2)
         name, module_id, place = self._root, 0, []
@@ -547,12 +550,12 @@ def _future(n_rows: int, n_columns: int, device: torch.device) -> Tensor:
 
 
 def grouped(heads: Tensor, n: int) -> Tensor:
-    """Keys or values (B, H, K, E) for n heads of queries: each serves n/H neighbouring heads."""
+    """Keys or values (B, H, K, E) for n heads of queries, (B, n, K, E): each serves n/H neighbours."""
     return heads if heads.shape[1] == n else heads.repeat_interleave(n // heads.shape[1], 1)
 
 
 def _axis_of(trace: Trace) -> int | None:
-    """The axis along which a tensor adds up to 1: it moves with the values."""
+    """The axis of the moved tensor along which it adds up to 1; None where there is none."""
     after = trace.weights.shape[trace.axis + 1 :]
     size, step = trace.weights.shape[trace.axis], math.prod(after)
     for axis in range(trace.index.dim()):
@@ -564,7 +567,7 @@ def _axis_of(trace: Trace) -> int | None:
 
 
 def _moved(weights: Tensor, index: Tensor, factor: Tensor) -> Tensor:
-    """Weights as the model arranges them, moved to where they are multiplied."""
+    """Weights as the model arranges them, moved to where they are multiplied; 0 for padding."""
     return weights.flatten()[index.clamp_min(0)].masked_fill(index < 0, 0).to(factor.dtype)
 
 

@@ -18,18 +18,19 @@ from transformer.recording.patched import LARGEST_SIDE, MOST_PATCHES, Patched
 class Patches(Sequence[str]):
     """The tokens of an axis whose positions are patches of a picture, row by row.
 
-    A row of a map is then drawn over the picture. As tokens they are named by row and column, from 1.
+    A row of a map is then drawn over the picture. As a token, a patch is named by its row and column, from 1.
 
     Args:
         image: (H, W), (H, W, C) or (C, H, W) with 1 or 3 colours: a tensor, an array or a picture of Pillow.
-            Integers are from 0 to 255, other numbers from 0 to 1; those of other ranges, as after a
-            normalisation, are rescaled. Larger pictures are recorded with LARGEST_SIDE pixels.
-        grid: rows and columns of patches.
+            A fourth channel of (H, W, C) is left out. Integers are from 0 to 255; those outside are clipped.
+            Floats are from 0 to 1; if some are outside, as after a normalisation, all are rescaled to 0 to 1.
+            Of a larger picture, the longer side is recorded with LARGEST_SIDE pixels.
+        grid: number of rows and of columns of patches, at most MOST_PATCHES in all.
         before: tokens before the patches, such as ["[CLS]"].
-        after: tokens after them.
+        after: tokens after the patches.
 
     Raises:
-        InputError: it is no picture, or the grid is none.
+        InputError: `image` is no picture or has pixels that are not finite, or `grid` is no grid of patches.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class Patches(Sequence[str]):
 
 
 def _pixels(image: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """(H, W, 3) of at most LARGEST_SIDE pixels a side."""
+    """(H, W, 3) uint8 of at most LARGEST_SIDE pixels a side. Raises InputError: no picture."""
     if hasattr(image, "convert"):  # a picture of Pillow
         image = image.convert("RGB")
     try:
@@ -95,7 +96,7 @@ def _pixels(image: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:
     if shares:
         low, high = values.min(), values.max()
         if low < 0 or high > 1:
-            values = (values - low) / (high - low)
+            values = (values - low) / (high - low).clamp_min(1e-30)  # equal pixels become black
         values = values * 255
     values = values.expand(3, -1, -1)
     scale = LARGEST_SIDE / max(values.shape[1:])

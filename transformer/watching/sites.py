@@ -18,9 +18,9 @@ from transformer.watching.attention import PART, Seen
 from transformer.watching.patches import Patches
 
 REST, ELSEWHERE = "no token", "elsewhere"
-"""Labels of a last column: attention that goes to no position, such as a sink, or to none of the part."""
+"""Labels of a last column: attention to no position, as with a sink, or to positions outside of a part."""
 FOLD = 6
-"""Layers that are shown side by side; more of one kind are folded into groups."""
+"""Maximum number of attentions of a group; more of them are divided into groups of this size."""
 _ODD = re.compile(r"[<>&\"'\x00-\x1f]")
 
 Tokens = Sequence[str] | tuple[Sequence[str], Sequence[str]]
@@ -32,7 +32,7 @@ Labels = Mapping[str, tuple["_Axis", "_Axis"]]
 
 
 def plain_name(name: str) -> str:
-    """The name of a module as pages show it, without characters that are special in HTML."""
+    """A name as pages show it: at most 160 characters, _ for control characters and those special in HTML."""
     return _ODD.sub("_", name)[:160] or "_"
 
 
@@ -42,11 +42,13 @@ def labels_of(text: str, maps: Mapping[str, Array], tokens: GivenTokens, kinds: 
     Args:
         text: name of the example.
         maps: (H, Q, K) for each site.
-        tokens: tokens of the example; an axis without tokens of its length shows positions, from 1.
+        tokens: tokens of the example; an axis without tokens of its length shows positions, from 1. Columns
+            relative to the query show offsets, such as +1.
         kinds: for each site, the number of its positions and what its columns are.
 
     Raises:
-        InputError: a pattern matches no attention, or its number of tokens differs from the axis length.
+        InputError: a pattern matches no attention, or its number of tokens differs from the axis length; or,
+            without patterns, no axis has as many positions as tokens were given.
     """
     patterns = tokens if isinstance(tokens, Mapping) else {"*": tokens}
     # A module that is called again keeps its tokens, and so does a part.
@@ -99,7 +101,7 @@ class _Axis(NamedTuple):
 
     labels: tuple[str, ...]
     spans: tuple[str, ...] = ()
-    """The tokens of each cell, where a cell has several."""
+    """The tokens of each cell, where a cell has several; empty where they are not known."""
     pooled: int = 1
     """Tokens in a cell."""
     picture: Patched | None = None
@@ -121,8 +123,8 @@ def grouped(
     """The axes of every attention, in the order in which they were called.
 
     Attentions whose names differ only in numbers, and whose maps have the same size and tokens, form one
-    group; more than FOLD of them are folded by layer. An attention is causal where every weight above its
-    diagonal is zero.
+    group; more than FOLD of them are divided into groups of FOLD. An attention is causal if `is_causal` holds
+    for its maps of all words.
 
     Args:
         maps: (H, Q, K) by word and site.
@@ -153,7 +155,7 @@ def grouped(
 
 
 def _free(name: str, size: str, taken: set[str]) -> str:
-    """A name that no other group has."""
+    """The name, made longer if another group has it; it is added to `taken`."""
     candidates = (name, f"{name} {size}", *(f"{name} {size} ({i})" for i in range(2, 1000)))
     free = next(candidate for candidate in candidates if candidate not in taken)
     taken.add(free)
@@ -161,7 +163,7 @@ def _free(name: str, size: str, taken: set[str]) -> str:
 
 
 def is_causal(maps: Array) -> bool:
-    """Whether no row of (H, Q, K) looks at later columns."""
+    """Whether (H, Q, K) are square, larger than one cell, and zero or NaN above the diagonal."""
     n_rows, n_columns = maps.shape[1:]
     return n_rows == n_columns > 1 and not np.nan_to_num(maps[:, later_cells(n_rows, n_columns)]).any()
 
@@ -172,7 +174,7 @@ def later_cells(n_rows: int, n_columns: int) -> Array:
 
 
 def pictures_of(axes: Mapping[str, AttentionInfo], labels: Mapping[str, Labels]) -> Pictures:
-    """The pictures of every word."""
+    """The pictures that maps can be drawn over, by word and side of an axis."""
     pictures: Pictures = {}
     for word, of_site in labels.items():
         for site, one in axes.items():

@@ -58,24 +58,26 @@ LOG = logging.getLogger("headlight.watch")
 CREDIT_SECONDS = 0.15
 """Seconds that watching may take beyond its share, spent on the first steps, where attention changes most."""
 WRITING = 3
-"""Writing the file may take 1/WRITING of the share."""
+"""Writing the file may take 1/WRITING of watching's share of the time."""
 SPARSER = 64
-"""A step is due if more than 1/SPARSER of all steps so far have passed since the last recorded one."""
+"""A step is due only if 1/SPARSER of all steps so far have passed since the last recorded one."""
 MEASURED = 16
-"""The same for the scores of heads, which cost more to keep than maps."""
+"""The same for the scores of heads, which are computed at recorded steps only."""
 MOST_CELLS, LEAST_CELLS = 128, 16
-"""Rows and columns of a map, of which there are fewer positions at most: more are pooled to as many cells."""
+"""Maximum number of rows and of columns of a map: longer axes are pooled. Maps of more than STEP_BYTES are
+pooled to fewer, LEAST_CELLS or more."""
 STEP_BYTES = 850_000
-"""Bytes of the maps of a step, to which long maps are pooled: 64 steps fit into the memory of a run."""
+"""If the maps of a step take more bytes, long maps are pooled further. About 39 steps of this size fit into
+MEMORY_LIMIT."""
 MOST_FILES = 1_000
 TRIES = 3
-"""Attempts to observe a model for the first time; the first is made when `Watch` is created."""
+"""Maximum number of attempts to observe a model for the first time; the first is made by `Watch(...)`."""
 DENSE_ROWS, SPARSE_ROWS = 900_000, 1_000
 """The numbers of every step are kept until there are DENSE_ROWS rows; then of one step in SPARSE_ROWS."""
 RESERVED = ("step", "loss", "seconds")
 
 Log = Callable[[int, str, Mapping[str, Array], tuple[str, Array] | None], None]
-"""Called with a step, what is measured, (H,) numbers of each site, and name and (Q, K) weights of a head."""
+"""Called with a step, what is measured, (H,) numbers by site, and a head's name and (Q, K) map or None."""
 
 
 class Watch:
@@ -99,9 +101,10 @@ class Watch:
             of shape (B, H, Q, K).
         sites: patterns of the names of the attentions to record.
         part: maps the name of an input to a pair of slices, of queries and keys, whose weights are recorded
-            in full beside maps that are pooled.
+            in full beside maps that are pooled, at most MOST_OF_PART of each.
         measure: called with the model, returns a number, such as its loss on a fixed batch. It is called
-            again with each head switched off, as often as the share allows, and for the last step.
+            again with each head switched off, as often as the share allows; also for the last step, if that
+            takes no longer than the share or no step was measured before.
         share: the largest share of the time that watching may take. Steps are recorded as often as this
             allows: densely at first, then ever more rarely.
         resume: whether to continue the run in `out`, if it is of the same model and examples: what was
@@ -123,15 +126,17 @@ class Watch:
         resume: bool = False,
     ) -> None:
         self.problem = ""
-        """The part that could not be recorded, in words; empty where nothing is missing."""
+        """What could not be recorded, in words; empty where nothing is missing."""
         self.path: Path | None = None
-        """The file of the run; None where it cannot be written."""
+        """The file of the run; None until it is created."""
         self._in_loop = 0.0  # seconds spent on watching since the loop began, in its thread
         self.last_step = -1
-        """The newest step that `step` was called with; -1 before there is one."""
+        """The newest step that was reported; -1 before there is one."""
         named = (sites,) if isinstance(sites, str) else sites
         self._observer = Observer(model, attention, named, MOST_CELLS)
-        self._worth = HeadWorth(self._observer, measure, share) if callable(measure) else None
+        self._worth = None
+        if callable(measure) and isinstance(share, int | float):  # both are checked later
+            self._worth = HeadWorth(self._observer, measure, share)
         self._share, self._out = share, Path(out)
         self._archive: Archive | None = None
         self._resume = resume
@@ -171,9 +176,9 @@ class Watch:
         """Report a finished training step; record the attention after it if the step is due.
 
         Args:
-            step: the number of the step, greater than at the last call; gaps are allowed.
+            step: the number of the step, from 0, greater than at the last call; gaps are allowed.
             loss: a number, as `loss.item()` gives it; drawn as a curve.
-            numbers: other numbers, drawn below the loss; the same names at every step.
+            numbers: other numbers, drawn below the loss: those named at the first step, at most MOST_CURVES.
         """
         self._report(step, loss, numbers, always=False)
 
@@ -185,10 +190,10 @@ class Watch:
         self._report(step, loss, numbers, always=True)
 
     def log_to(self, writer: Any) -> None:
-        """Log to a `SummaryWriter` of TensorBoard or a run of W&B as well, whenever scores are measured.
+        """Log to a `SummaryWriter` of TensorBoard or a run of W&B as well, whenever heads are measured.
 
-        It gets the focus (highest weight of a row) of each head and what `measure` gives as scalars, and the
-        clearest head as a picture.
+        Scalars are the focus (highest weight of a row) of each head, and how much higher the number that
+        `measure` gives is without it; the clearest head is logged as a picture.
         """
         from transformer.watching.logs import log_of  # imported by those who log
 
@@ -199,6 +204,7 @@ class Watch:
 
         Raises:
             InputError: nothing has been recorded yet.
+            OSError: the file cannot be written.
         """
         target = Path(path)
         target.write_text(self._page(), encoding="utf-8")
@@ -244,7 +250,7 @@ class Watch:
         self._in_loop += time.monotonic() - began
 
     def close(self, reason: str = "") -> None:
-        """Record the last step, and release the file.
+        """Record the last step, unless the training has failed, and release the file and the model.
 
         Args:
             reason: why the training has failed; empty where it has not.
@@ -269,7 +275,7 @@ class Watch:
         self._observer, self._first, self._worth = Observer(nn.Module()), None, None
 
     def _end(self) -> None:
-        """Record the last step, with its heads switched off if the share allows or none has been so far."""
+        """Record the last step, and measure its heads if the share allows it or no step has been measured."""
         if self._recorded < self.last_step:
             self._look(self.last_step)
         self._measure_worth(at_end=True)
@@ -344,7 +350,7 @@ class Watch:
         self._archive.on_problem = warn
 
     def _continued(self, first: Named) -> Archive | None:
-        """The file of the run that continues; None, with a warning, if it is not of this model."""
+        """The file of the run that continues; None if there is none or, with a warning, it does not fit."""
         path = path_of(self._out)
         if not self._resume or not path.exists():
             return None
@@ -419,7 +425,7 @@ class Watch:
         self._next = step + max(1, (step - self._begun_at) // SPARSER)
 
     def _begin(self, step: int, numbers: Mapping[str, float | None]) -> None:
-        """Begin the table; record the model as it was before the first step, whose number is now known."""
+        """Begin the table of numbers; record the first look at the model as the step before this one."""
         assert self._archive is not None
         curves = tuple(name for name in numbers if plain_name(name) == name and name not in RESERVED)
         curves, self._begun_at = curves[:MOST_CURVES], step
@@ -451,7 +457,7 @@ class Watch:
         return is_known
 
     def _due(self, step: int) -> bool:
-        """Whether recording this step leaves watching within its share of the time."""
+        """Whether enough steps have passed, and recording leaves watching within its share of the time."""
         if step < self._next:
             return False
         elapsed = time.monotonic() - self._began
@@ -478,7 +484,7 @@ class Watch:
             self._log(self._recorded, f"{worth.name} without", worth.changes, None)
 
     def _record(self, step: int, maps: Named) -> None:
-        """Keep the maps of a step until the file is next written."""
+        """Keep the maps of a step, and scores if they are due, until the next `_publish`."""
         self._recorded = step
         open_maps, axes = self._examples.opened(maps), dict(self._examples.axes)
         for text, word in self._examples.words.items():
@@ -538,7 +544,7 @@ class Watch:
         )
 
     def _say(self, error: Exception) -> None:
-        """Warn once of what could not be recorded."""
+        """Warn of what could not be recorded; once, if messages differ only in digits."""
         message = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
         if (alike := re.sub(r"\d+", "", message)) in self._said:
             return
@@ -568,7 +574,7 @@ def _free_file(out: Path) -> Archive:
     """An archive in the file, or in a numbered one beside it if there is one already.
 
     Raises:
-        InputError: it cannot be written.
+        InputError: it cannot be written, or there are MOST_FILES files of this name.
     """
     path = path_of(out)
     for number in range(1, MOST_FILES):
@@ -584,7 +590,7 @@ def _free_file(out: Path) -> Archive:
 
 
 def reason_of(error: BaseException | None) -> str:
-    """Why a training has failed, in words; interrupting it is no failure."""
+    """Why a training has failed, in words; empty if it has not, or if it was interrupted."""
     if error is None or isinstance(error, KeyboardInterrupt | SystemExit):
         return ""
     return f"{type(error).__name__}: {error}"[:300]

@@ -14,14 +14,14 @@ from transformer.watching.attention import Observer
 from transformer.watching.sites import plain_name
 
 PORTION = 0.5
-"""The portion of the share of the time that may be spent on it."""
+"""The portion of watching's share of the time that measuring may take."""
 CREDIT_SECONDS = 0.05
-"""Seconds that it may take beyond this part, so that the first steps are measured too."""
+"""Seconds that measuring may take beyond its share, so that the first steps are measured too."""
 _NAMELESS = ("", "<lambda>")
 
 
 class HeadWorth:
-    """Measures what each head is worth, as often as a share of the time allows.
+    """Measures what each head is worth, and tells whether a share of the time allows it.
 
     Args:
         observer: of the model.
@@ -32,7 +32,7 @@ class HeadWorth:
     def __init__(self, observer: Observer, measure: Measure, share: float) -> None:
         self._observer, self._measure = observer, measure
         self._whole, self.share = share, PORTION * share
-        """The share of the time for this."""
+        """The share of the time that measuring may take."""
         self.seconds = 0.0
         """Seconds spent on measuring so far."""
         self.newest = -1
@@ -42,24 +42,28 @@ class HeadWorth:
     def is_due(
         self, step: int, sites: Mapping[str, tuple[Head, ...]], elapsed: float, *, at_end: bool
     ) -> bool:
-        """Whether measuring leaves it within its share of the time.
+        """Whether measuring now stays within its share of the time. The first call runs the user's function.
 
         Args:
             step: the newest recorded step.
             sites: the heads of each attention.
             elapsed: seconds since watching began.
-            at_end: whether training has ended: then the last step is measured if that takes no more than the
-                whole share, or if no step has been measured.
+            at_end: whether training has ended. Then `step` is due if it has not been measured, and if either
+                no step has been, or measuring takes no longer than watching's whole share of the time.
+
+        Raises:
+            InputError: the user's function fails or gives no finite number.
         """
         if at_end:
             return self.newest < step and (self.newest < 0 or self._seconds(sites) <= self._whole * elapsed)
         return self.seconds + self._seconds(sites) <= self.share * elapsed + CREDIT_SECONDS
 
     def measured(self, step: int, sites: Mapping[str, tuple[Head, ...]]) -> Ablations:
-        """The number with all heads and without each.
+        """The number with all heads and without each; NaN for a head without which it is not known.
 
         Raises:
-            InputError: it is no number, or no head can be switched off.
+            InputError: the user's function fails, gives no finite number with all heads, or gives another
+                number at every call; or no head can be switched off.
         """
         began = time.monotonic()
         heads = list(dict.fromkeys(head for of in sites.values() for head in of))
@@ -86,12 +90,12 @@ class HeadWorth:
 
     @property
     def _name(self) -> str:
-        """The name of the user's function."""
+        """The name of the user's function, or "measure" if it has none."""
         name = getattr(self._measure, "__name__", "")
         return "measure" if name in _NAMELESS else plain_name(name.replace("_", " "))
 
     def _seconds(self, sites: Mapping[str, tuple[Head, ...]]) -> float:
-        """About how many seconds a step takes; at first from a call with all heads."""
+        """Seconds that measuring took last time; before that, an estimate from one call with all heads."""
         if self._cost is None:
             began = time.monotonic()
             n_heads = len({head for of in sites.values() for head in of})

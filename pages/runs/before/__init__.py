@@ -18,7 +18,7 @@ _component = st.components.v2.component(_KEY, js=loading("before"))
 
 
 def before() -> None:
-    """In a session without runs, ask the browser; its answer reruns the page."""
+    """If neither the session nor its link names a run, ask the browser; its answer reruns the page."""
     with st.sidebar.container():  # empty or not: elements below keep their place
         if not session.known_runs and "run" not in st.query_params:
             _component(key=_KEY, height="content", on_named_change=_go_on)

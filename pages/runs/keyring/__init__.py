@@ -17,18 +17,18 @@ _component = st.components.v2.component(_KEY, js=loading("keyring"))
 
 
 def own_runs() -> dict[str, str]:
-    """The token of each of the visitor's runs, by id; untrained models are left out."""
+    """The token of each of the visitor's runs, by id; the drafts of the session are left out."""
     drafts = [getattr(session, entry) for entry in DRAFTS]
     return {id_: token for id_, token in session.tokens.items() if id_ not in drafts}
 
 
 def token_of(id_: str) -> str:
-    """The token of a run; empty where there is none."""
+    """The token of a run; empty if this session does not have it."""
     return session.tokens.get(id_, "")
 
 
 def accept_token(id_: str, token: str) -> bool:
-    """Accept a token if it is valid; return whether the session may now command the run."""
+    """Accept a token if it is valid; return whether the session has a valid token of the run."""
     if REGISTRY.owners.enter(id_, token, session.visitor):
         session.tokens[id_] = token
     return id_ in session.tokens
@@ -55,7 +55,7 @@ def keyring() -> None:
 
 
 def _draft() -> tuple[str, str] | None:
-    """Id and token of the untrained model on the screen."""
+    """Id and token of the draft of the settings; None if there is none."""
     id_ = session.draft
     return (id_, session.tokens[id_]) if id_ in session.tokens else None
 

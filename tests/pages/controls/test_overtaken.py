@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from transformer.runs.registry import REGISTRY
+
 ELSEWHERE = ("ask", "inside", "data")
 
 
@@ -23,6 +25,28 @@ def test_start_is_carried_out_once_on_the_page_that_the_next_click_opens(visit, 
     visitor.go("watch").look()
     assert visitor.run is run
     assert [key for key in visitor.keys if key.startswith("show_")] == [f"show_{run.id}"]
+
+
+@pytest.mark.parametrize("page", ["race", "masks"])
+def test_start_on_watch_trains_its_run_even_if_a_page_with_its_own_start_opens_first(visit, page):
+    visitor = visit(steps=6)
+    draft = visitor.run
+    visitor.set("steps", 7)
+    broken_off(visitor, start=None).go(page)
+    visitor.go("watch").until("finished")
+    assert (visitor.run.view.planned, len(REGISTRY.listed())) == (7, 1)
+    assert visitor.run is not draft
+
+
+@pytest.mark.parametrize("page", ["watch", "ask"])
+def test_start_on_race_trains_its_runs_even_if_another_page_opens_first(visit, page):
+    visitor = visit({}, page="race")
+    names = visitor.player["race"]["names"]
+    broken_off(visitor, start=None).go(page)
+    assert len(REGISTRY.listed()) == 2
+    visitor.go("race")
+    assert visitor.player["race"]["names"] == names
+    visitor.press("run_stop")
 
 
 def test_start_after_a_change_of_settings_uses_them_and_leaves_the_first_run_unchanged(visit):

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from pages.explanations.mask_words import learned_with
 from tests.pages.visitor import formulas
+from transformer.insight.moments import Moment
 from transformer.runs.registry import REGISTRY
+from transformer.shared.interventions import Interventions
 
 
 def keep(visitor, row, column, box="decoder.0.self"):
@@ -140,13 +145,44 @@ def test_a_mask_switched_during_training_is_reported_and_a_new_run_has_it_from_t
     visitor = visit(long).set("step_size", 4).step().go("masks")
     visitor.set("mask_causal_on", False)
     visitor.wait_until(lambda: not visitor.run.view.masks["causal"])
-    assert visitor.says("This run trained with the causal mask up to step 4")
+    assert visitor.says(
+        "The causal mask of this run has been off since step 4. To see what a model learns without it"
+    )
     visitor.press("run_stop").until("stopped")
     assert visitor.at.button(key="run_start").label == "New run"
     first = visitor.run
     visitor.press("run_start").wait_until(lambda: visitor.run is not first)
     assert visitor.run.config.model.masks == {"causal": False, "padding": True}  # as the switch says
     visitor.press("run_stop")
+
+
+@pytest.mark.parametrize(
+    ("texts", "step"),
+    [
+        ([], None),  # switched, but its moment is not published yet
+        (["causal mask switched off"], 2),
+        (["causal mask switched off", "switched off cross-attention layer 1, head 1; causal mask off"], 2),
+        (["causal mask switched off", "causal mask switched on", "causal mask switched off"], 6),
+        (["causal mask switched off", "padding mask switched off"], 2),
+        (["causal mask switched off", "no interventions", "padding mask off; causal mask off"], 6),
+    ],
+)
+def test_a_mask_is_said_to_be_off_since_its_last_switch(make_run, tiny, texts, step):
+    moments = tuple(Moment(2 * i, "intervention", text) for i, text in enumerate(texts, 1))
+    off = Interventions(masks=(("causal", False),))
+    now = replace(make_run(tiny()).view, step=8, moments=moments, interventions=off)
+    expected = f"The causal mask of this run has been off since step {step}." if step else ""
+    assert learned_with(now).partition(" To see")[0] == expected
+
+
+def test_a_mean_map_chosen_just_before_masks_opens_is_not_offered_there(visit, long):
+    visitor = visit(long, letters=6).set("step_size", 1).step()
+    mean = visitor.run.task.mean(5).text
+    visitor.at.session_state["typed_word"] = visitor.run.id, mean
+    visitor.at.session_state["word"] = mean
+    visitor.go("masks")
+    assert mean not in visitor.at.session_state["word"]
+    assert visitor.errors == []
 
 
 def test_an_encoder_only_model_can_be_given_a_causal_mask(visit):

@@ -185,6 +185,16 @@ def test_a_cell_that_cannot_be_blocked_is_refused_in_place(ask, row, column, mes
     np.testing.assert_array_equal(weights(ask, "after"), before)
 
 
+def test_a_cell_that_was_blocked_by_hand_is_not_blocked_again(ask):
+    block(ask, 3, 2)
+    assert ask.errors == []
+    block(ask, 3, 2)
+    (error,) = ask.errors
+    assert error.startswith("Row 3, column 2 is already")
+    block(ask, 3, 2, "column")  # blocks the other cells of the column too
+    assert ask.errors == []
+
+
 def test_forged_choices_do_no_harm(ask):
     before = weights(ask, "before")
     ask.forge("block_what", "everything").forge("block_where", "everywhere").press("block_add")

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pages.shared.wording import changed, differences, distinguishing_labels, in_words
+from pages.shared.wording import changed, differences, differing_settings, distinguishing_labels, in_words
 from transformer.config import RunConfig
 from transformer.tasks import resolved
 
@@ -35,7 +35,7 @@ def test_settings_that_differ_are_named_in_plain_words_with_both_values(view):
 
 def test_values_are_written_as_in_the_widgets():
     changes = {
-        "causal_mask": (None, False),
+        "causal_mask": (True, False),
         "padding_mask": (False, True),
         "pairs": (None, "427a77c1"),
         "task": ("reverse", "zh-en"),
@@ -64,6 +64,16 @@ def test_runs_are_labelled_by_the_settings_in_which_they_differ():
     ]
     other = first.with_changes(task="zh-en", dropout=0.2)  # the task is left out: the name of a run gives it
     assert distinguishing_labels([first, other]) == ["dropout 0", "dropout 0.2"]
+
+
+@pytest.mark.parametrize(
+    ("topology", "explicit", "words"),
+    [("encoder-decoder", True, ""), ("encoder-only", False, ""), ("encoder-only", True, "off → on")],
+)
+def test_a_causal_mask_that_follows_from_the_topology_equals_the_same_mask_chosen(topology, explicit, words):
+    follows = RunConfig().with_changes(topology=topology)
+    chosen = follows.with_changes(causal_mask=explicit)
+    assert differences(differing_settings(follows, chosen)) == (words and f"causal mask {words}")
 
 
 def test_a_message_names_an_invalid_setting_as_its_widget_does_and_keeps_other_text():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
@@ -17,7 +16,7 @@ def cells(word):
     return [[[c == "1" for c in row] for row in head.split()] for head in word.split("\n\n")]
 
 
-def test_interventions_survive_a_round_trip_through_plain_values():
+def test_interventions_are_written_as_plain_values():
     written = {
         "ablated": [["decoder.0.cross", 2], ["encoder.0", 0]],
         "blocked": [
@@ -28,11 +27,7 @@ def test_interventions_survive_a_round_trip_through_plain_values():
         "masks": {"causal": False, "padding": True},
     }
     assert MANY.to_dict() == written
-    again = Interventions.from_dict(json.loads(json.dumps(written)))
-    assert (again, hash(again)) == (MANY, hash(MANY))
-    assert Interventions.from_dict(NO_INTERVENTIONS.to_dict()) == NO_INTERVENTIONS
-    del written["masks"]  # as in files from before masks could be switched
-    assert Interventions.from_dict(written) == replace(MANY, masks=())
+    assert NO_INTERVENTIONS.to_dict() == {"ablated": [], "blocked": [], "masks": {}}
 
 
 def test_a_mask_is_stored_only_if_it_differs_from_the_configured_one_and_nothing_else_changes():

@@ -1,1 +1,1 @@
-"""Grammars that make parallel sentences with their alignment: one file a language, words and rules."""
+"""Grammars that make parallel sentences with their alignment; the words are tables in `words/`."""

@@ -1,26 +1,27 @@
 """A grammar of Chinese sentences and their English, with the source of each English word.
 
-A unit of Chinese is a character, a unit of English a word. An English word is linked to all characters that
-carry its meaning: "New" and "York" each to 纽 and 约. In particular
+A unit of Chinese is a character, a unit of English a word or a sign. An English word is linked to all
+characters that carry its meaning: "New" and "York" each to 纽 and 约. In particular
 
     a, an                  to 一
     this, these            to 这; that, those to 那
-    are, is                to what stands in their place: 是, 在 or 很; "there" and "are" both to 有
+    are, is                to what stands in their place: 是, 在 or 很; "there" and its "are" to 有
     bought                 to 买 and 了, or only to 买 where 的 follows; did to 了
     bigger                 to 大 and 比; more and than to 比
     that (of a relative)   to 的
     not                    to 不; what to 什 and 么
-    ?                      to ？ and the 吗 before it
+    ?                      to ？, and to 吗 if it stands before it
 
-and has an empty link where Chinese has no word for it: "the" of a bare noun, "is" where an adjective is
-denied, asked for or compared. No English word is linked to measure words, to 把, or to the 的 and 很 of an
-adjective before its noun. A word that only agrees with another, as "are" and "books" do with 三, has no link
-to it.
+and has an empty link where Chinese has no word for it: "the" of a bare noun or a person, "is" or "are" where
+an adjective is denied, asked for or compared. No English word is linked to measure words, to 把, or to the 的
+and 很 of an adjective before its noun. A word that only agrees with another, as "are" and "books" do with 三,
+has no link to it.
 
 One combination in ten is held out, the same in all patterns. A combination is an adjective and its noun or
 name; a verb and its object; a thing and its place; a name and the noun that says what it is; two compared
-names; this or that and its noun; in questions with 什么, a person and a verb. Every sentence that states,
-denies or asks that New York is a city is held out too.
+names; in sentences such as 这是一本书, but not in the pattern description, this or that and the noun; in
+questions with 什么, a person and a verb. Every sentence that states, denies or asks that New York is a city
+is held out too.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from transformer.tasks.grammars.grammar import Grammar, checked
 from transformer.tasks.writing import Writing
 
 NEW_YORK_IS_A_CITY = "纽约是一座城市"
-"""Always held out; each of its characters occurs in training sentences."""
+"""Always held out; with all patterns, each of its characters occurs in training sentences."""
 
 
 class ChineseWriting(Writing):
@@ -55,7 +56,7 @@ def chinese(patterns: Sequence[str] | None = None, adjectives: int = 1) -> Gramm
     """The grammar of these patterns.
 
     Args:
-        patterns: names in `PATTERNS`, each drawn equally often; None: all.
+        patterns: names in `PATTERNS`, each drawn equally often; None: all that are possible.
         adjectives: maximum per sentence, at most two of them before a noun. With 0, the patterns
             description, predicate, comparison and relative are not possible.
 

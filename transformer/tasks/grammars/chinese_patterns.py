@@ -257,7 +257,7 @@ WAYS: dict[str, tuple[Way, ...]] = {
     "wh": (_what,),
     "ba": (_object_first,),
 }
-"""The functions that build the sentences of each pattern, each drawn equally often."""
+"""The functions that build the sentences of each pattern; those that are possible are drawn equally often."""
 ABOUT_AN_ADJECTIVE = (
     *(_such_a_fact, _such_a_thing, _quality_denied, _quality_asked, _predicate),
     *(_names_compared, _things_compared, _relative),

@@ -1,4 +1,4 @@
-"""Parts of sentences: each adds its Chinese to the source at once, and returns its English for `write`."""
+"""Parts of sentences: most add their Chinese to the source at once, and return their English for `write`."""
 
 from __future__ import annotations
 
@@ -249,7 +249,7 @@ class Sentence:
         return [(adjective.english, at)]
 
     def compared(self, options: Sequence[Adjective], than: Places) -> tuple[Adjective, Words]:
-        """The adjective of a comparison, after 比."""
+        """The adjective at the end of a comparison; its English ends with "than"."""
         adjective, at = self.pick(options, _text)
         *more, word = adjective.comparative.split(" ")
         own = at if more else tuple(sorted(than + at))

@@ -14,7 +14,7 @@ T = TypeVar("T")
 Places = tuple[int, ...]
 """Units of the source, counted from 0."""
 N_VOCABULARY_DRAWS = 500
-"""Number of draws after which every word has been an option; rare words are options as often as others."""
+"""Number of sentences drawn to collect every word: a word counts where it is an option, drawn or not."""
 
 
 class DeadEnd(Exception):
@@ -107,7 +107,13 @@ class VocabularyCollector(Drawing):
 
 
 class ParsingDerivation(Derivation):
-    """Chooses what matches a given source, and notes the other choices that match too."""
+    """Chooses what matches a given source, and notes the other choices that match too.
+
+    Args:
+        src: how the source is written.
+        units: the units of the given source.
+        path: indices of the first choices, which are made again as given.
+    """
 
     def __init__(self, src: Writing, units: Sequence[str], path: Sequence[int]) -> None:
         super().__init__(src)

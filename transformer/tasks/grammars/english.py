@@ -2,7 +2,7 @@
 
 Adjectives that stand before the noun in the other language come first in English: "the small black
 cat". No noun comes twice in a sentence. Whether a sentence is held out depends on what it
-combines: an adjective with a noun, or a verb with its object.
+combines: an adjective with a noun, or a verb with its object; a grammar may hold out further sentences.
 """
 
 from __future__ import annotations
@@ -193,6 +193,8 @@ class Speaker:
 
         Args:
             objects: kinds of which the verb must take an object; None: verbs without an object fit too.
+            determiners: those of the object; None: those of the sentence.
+            base: whether the verb has its base form, as after "does".
         """
         verb = self._verb(subject, objects, base=base)
         if not verb[0].objects:

@@ -19,7 +19,7 @@ ALL: Kinds = (PERSON, ANIMAL, THING)
 SINGULAR, PLURAL, OWNING = ("a", "this"), ("these", "three"), ("my", "his", "her")
 """Determiners; "the" and the possessives fit singular and plural."""
 ENOUGH = 3
-"""Minimum number of nouns that an adjective fits: one stays free, though no noun repeats in a sentence."""
+"""Minimum number of nouns that fit a phrase with an adjective: a sentence has up to three, none twice."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +149,7 @@ def _verb(en: str, en_one: str, forms: str, objects: str, subjects: str, which: 
 
 
 def _four(forms: list[str]) -> tuple[str, ...]:
-    """One form, or a masculine and a feminine one, repeated to four; a dash stands for no word."""
+    """Up to four forms, repeated to four; a dash stands for no word."""
     return tuple((["" if form == "-" else form for form in forms] * 4)[:4])
 
 

@@ -1,4 +1,4 @@
-"""English to French and Italian: the translation of a sentence. The two languages differ only in words.
+"""English to French and Italian: the translation of a sentence. The rules of both languages are the same.
 
 Conventions of the links:
 
@@ -44,7 +44,7 @@ Words = list[tuple[str, Places]]
 
 @dataclass(frozen=True, eq=False)
 class Romance:
-    """French or Italian. A word's form depends on the next word, so phrases are built from their end."""
+    """French or Italian. A word's form may depend on the next word, so phrases are built from their noun."""
 
     name: str
     """Name of the task."""
@@ -55,8 +55,8 @@ class Romance:
         """English sentences with their translations.
 
         Args:
-            patterns: each drawn equally often; None: all. With "determiners" among them, "this", "my" and
-                "three" may occur in sentences of every pattern.
+            patterns: each drawn equally often; None: all that are possible. With "determiners" among them,
+                words such as "this", "my" and "three" may occur in sentences of every pattern but "svo".
             adjectives: maximum per sentence.
 
         Raises:
@@ -136,7 +136,7 @@ class Romance:
         return [*self._said("of", of_at, first), *owner]
 
     def _said(self, english: str, at: Places, following: str = "", agrees: Phrase | None = None) -> Words:
-        """The translation of an English word before the following word; empty where it has none."""
+        """The translation of a word in `Lexicon.forms` before the following word; empty where it has none."""
         forms = self.lexicon.forms_before(english, following)
         form = forms[agrees.agreement if agrees else 0]
         return [(word, at) for word in form.split()]

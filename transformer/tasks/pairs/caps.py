@@ -17,7 +17,7 @@ from transformer.tasks.writing import CHARACTERS, Writing
 SHUFFLE_SEED = 20_171_206
 """Any fixed number: the same file and caps give the same pairs."""
 LENGTHS = ((8, 12), (16, 24), (None, None))
-"""Longest source and target that are suggested: short sentences first, which are learned in minutes."""
+"""Longest source and target to try, in words: short sentences first, which are learned sooner; None: any."""
 FREQUENCIES = (5, 3, 2, 1)
 """Minimum frequencies to try, the highest first: rare words cannot be learned."""
 ENOUGH, LEAST_SHARE = 2_000, 0.4
@@ -25,7 +25,7 @@ ENOUGH, LEAST_SHARE = 2_000, 0.4
 MOST_PAIRS = 5_000
 COUNT = Whole(1, 1_000_000)
 LETTERS_OF_A_WORD = 5
-"""Length of a word in characters, for a side that is read in characters."""
+"""Assumed length of a word in characters, for a side that is read in characters."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,13 +35,14 @@ class Caps(Settings):
     swap: bool = False
     """Learn from the second side to the first."""
     longest_source: Annotated[int | None, COUNT] = None
-    """Maximum number of units of a source: words and signs, or characters if it is read in characters."""
+    """Maximum number of units of a source: words and signs, or characters if it is read in characters;
+    None: no limit."""
     longest_target: Annotated[int | None, COUNT] = None
-    """Maximum number of units of a target."""
+    """Maximum number of units of a target; None: no limit."""
     min_frequency: Annotated[int, COUNT] = 1
-    """How often every unit of a kept pair must occur on its side, in the kept pairs."""
+    """How often at least every unit of a kept pair must occur on its side, in the kept pairs."""
     most_pairs: Annotated[int | None, COUNT] = None
-    """Maximum number of pairs."""
+    """Maximum number of pairs; None: no limit."""
     lower: bool = True
     """Whether texts are lower-cased."""
 
@@ -81,14 +82,14 @@ def select_pairs(reading: Reading, caps: Caps) -> Capped:
     """Spell the pairs, and keep those that the caps allow.
 
     The caps apply in this order: length, frequency, number. The number is taken from a shuffled list, since
-    files are sorted by length. Words are rarer in fewer pairs, so with a minimum frequency the pairs with
-    more frequent words are chosen. The result satisfies all caps.
+    files may be sorted by length. Words are rarer in fewer pairs, so with a minimum frequency the pairs with
+    more frequent words are preferred. The result satisfies all caps.
     """
     return _kept(_spelled(reading, swap=caps.swap, lower=caps.lower), caps)
 
 
 def suggested(reading: Reading) -> Caps:
-    """The strictest caps that leave enough pairs, judged by a sample if the file is large."""
+    """The first caps, the strictest first, that leave enough pairs; of a large file, a sample is judged."""
     some = reading.pairs[:: -(-reading.read // LOOKED_AT)]
     spelled = _spelled(replace(reading, pairs=some), swap=False, lower=True)
     enough = min(ENOUGH, LEAST_SHARE * len(some))
@@ -104,7 +105,7 @@ def suggested(reading: Reading) -> Caps:
 
 
 def _units(writing: Writing, words: int | None) -> int | None:
-    """The number of units of a writing that is about as long as a number of words."""
+    """The number of units of a writing that are about as long as this many words; None stays None."""
     return words and words * LETTERS_OF_A_WORD if writing.unit == CHARACTERS else words
 
 
@@ -167,11 +168,12 @@ def frequent(candidates: Sequence[Candidate], least: int) -> list[Candidate]:
 
 
 def frequent_few(candidates: Sequence[Candidate], least: int, most: int) -> list[Candidate]:
-    """About `most` pairs in which every word still occurs at least `least` times.
+    """At most `most` pairs in which every word still occurs at least `least` times.
 
-    A word that occurs 5 times in 10,000 sentences occurs once in 2,000 of them: hardly any would be left.
-    So search for a higher minimum, such as 25: the highest that leaves at least `most` pairs. The first
-    `most` of these are filtered by `least`; if the next higher minimum leaves more pairs, those are returned.
+    A word that occurs 5 times in 10,000 sentences occurs about once in 2,000 of them: hardly any would be
+    left. So search for a higher minimum: the highest, here up to 25, that leaves at least `most` pairs. The
+    first `most` of these are filtered by `least`; if the next higher minimum leaves more pairs, those are
+    returned.
     """
     enough = candidates
     few: list[Candidate] = []

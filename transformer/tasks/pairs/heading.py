@@ -58,8 +58,8 @@ ind: Indonesian indonésien Indonesisch indonesiano indonesio
 ms msa: Malay malais Malaiisch malese malayo Melayu
 sw swa: Swahili Kiswahili suajili
 """
-"""Codes of each language, and its names in several languages. The code "id" is missing: it heads numbers; and
-"is" and "est", which are words."""
+"""Codes of each language, and its names in several languages. Some codes are missing: "id", which heads
+numbers, and some that are words, such as "is", "no" and "est"."""
 SIDES = """
 source src input question query prompt instruction front from term word original text sentence phrase problem
 origine entrée recto mot Quelle Frage Eingabe Vorderseite von Wort Satz fuente origen pregunta entrada palabra
@@ -71,16 +71,16 @@ significato resposta tradução ответ перевод 译文 翻译 答案 �
 """
 """Names of the first side, and of the second."""
 _BESIDE = {"text", "sentence", "sentences", "phrase", "word", "words", "translation", "column"}
-"""Words that stand beside a name, as in "English text" and "translation.en"."""
+"""Words that may stand beside a name, as in "English text" and "translation.en"."""
 _NUMBERED = re.compile(r"(?:sentence|text|column|colonne|colonna|columna|spalte|language|lang|side) ?([12])")
 _BETWEEN = re.compile(r"[\s_\-/.:()\[\]]+")
 MOST_LETTERS = 40
-"""Maximum length of a name in a heading."""
+"""Maximum length of a name in a heading, in characters."""
 CODE, NAME = "code", "name"
 
 
 def _known() -> dict[str, tuple[str, str]]:
-    """Kind and meaning of every known name. Names with one meaning translate each other."""
+    """Kind and meaning of every known name. Names with one meaning name the same language or side."""
     meanings: dict[str, tuple[str, str]] = {}
     for line in LANGUAGES.strip().splitlines():
         codes, _, names = line.partition(":")
@@ -98,7 +98,7 @@ _KNOWN = _known()
 def named_columns(cells: Sequence[str]) -> tuple[int, int] | None:
     """The columns of both sides in a row that names them; None if the row is no heading.
 
-    The names must mean different things: "English" above "français" is a heading, "English" beside "anglais"
+    The names must mean different things: "English" beside "français" is a heading, "English" beside "anglais"
     is a pair of a word list. Codes go with codes only: "from" beside "de" is a pair.
     """
     meanings = {place: name for place, cell in enumerate(cells) if (name := _meaning(cell))}

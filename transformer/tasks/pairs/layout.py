@@ -1,4 +1,4 @@
-"""The layout of uploaded files, inferred from their first rows: separator, heading, columns of the sides."""
+"""The layout of uploaded files, inferred mainly from their first rows: separator, heading, columns."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from transformer.tasks.pairs.rows import MAX_LINE, Row, encloses, rows_of
 from transformer.tasks.pairs.text import EXPECTED, named, refused, shortened
 
 SAMPLE = 1_000
-"""Number of rows from which the layout is inferred."""
+"""Maximum number of rows from which the layout is inferred."""
 READABLE = 0.75
-"""Minimum share of the rows that must have the layout of the file."""
+"""Minimum share of the rows that must have the layout of the file; also of numbers in a numbered column."""
 SEPARATORS = {"\t": "TSV", ",": "CSV", ";": "CSV with semicolons"}
 _SEPARATOR = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
-"""Excel's first line, which names the separator."""
+"""A first line for Excel, which names the separator."""
 _ANKI = re.compile(r"#[a-z ]+:")
 """The beginning of the lines above the notes that Anki exports."""
 
@@ -31,7 +31,7 @@ class Layout:
     format: str
     """Name of the layout, as text on the page."""
     rows: Iterable[Row]
-    """All rows below the settings, with the heading."""
+    """All rows below the settings, with the heading; from `layout_of`, they can be read only once."""
     width: int
     """Number of columns."""
     columns: tuple[int, int] = (0, 1)
@@ -48,7 +48,8 @@ def layout_of(name: str, lines: Sequence[str], heading: bool | None) -> Layout:
         heading: whether the first row is a heading; None: if it looks like one.
 
     Raises:
-        InputError: most lines have one column, or it is unclear which two columns are the sides.
+        InputError: no separator splits half of the lines into the same number of columns, two or more; or it
+            is unclear which two columns are the sides.
     """
     start, separators = _settings(lines)
     table = partial(rows_of, lines, start=start)
@@ -85,7 +86,7 @@ def aligned(
         heading: whether the first lines are a heading; None: if they look like one.
 
     Raises:
-        InputError: the files differ in their number of lines, or one of them holds both sides.
+        InputError: the files differ in their number of lines, or most lines of one of them contain a tab.
     """
     sources, targets = files
     for name, lines in zip(names, files, strict=True):
@@ -121,7 +122,7 @@ def _sample(rows: Iterable[Row]) -> list[Row]:
 def _columns(
     name: str, sample: Sequence[Row], width: int, heading: bool | None
 ) -> tuple[tuple[int, int], bool]:
-    """The columns of the two sides, and whether the first row is a heading."""
+    """The columns of the two sides, and whether the first row is a heading. Raises InputError if unclear."""
     first, *rest = (row.cells for row in sample)
     if heading is not False and len(first) == width and (by_name := named_columns(first)):
         return by_name, True
@@ -143,13 +144,13 @@ def _columns(
 
 
 def _count_up(cells: Sequence[str]) -> bool:
-    """Whether these cells number the rows, as pandas writes an index."""
+    """Whether these cells are consecutive numbers, as pandas writes an index."""
     numbers = [int(cell) if cell.isdecimal() and len(cell) < 10 else -1 for cell in cells]
     return len(numbers) > 1 and all(0 <= a == b - 1 for a, b in zip(numbers, numbers[1:], strict=False))
 
 
 def _numbered(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the first and the third column are numbers, as Tatoeba exports them."""
+    """Whether most cells of the first and of the third column are numbers, as Tatoeba exports them."""
     return all(
         sum(row[place].strip().isdecimal() for row in rows) >= READABLE * len(rows) for place in (0, 2)
     )

@@ -25,14 +25,14 @@ FORMAT = 1
 LEAST_HELD_OUT = 5
 N_TRACKED_WORDS = 5
 TIMES_LONGEST = 2
-"""Maximum length of a question, as a multiple of the longest source."""
+"""Maximum length of a question in units, as a multiple of the longest source."""
 
 
 class OwnPairs(Corpus):
     """The kept pairs of a user, as the corpus of the task "pairs".
 
     Raises:
-        InputError: there are too few different sources to hold some out.
+        InputError: fewer than `LEAST_HELD_OUT` sources are held out, or all of them.
     """
 
     name = "pairs"
@@ -89,11 +89,11 @@ class OwnPairs(Corpus):
         return list(self._training)
 
     def held_out_draws(self) -> Iterator[Pair]:
-        """A pair for each held-out source, in the fixed random order of the pairs."""
+        """Each held-out source with its first target, in the fixed random order of the pairs."""
         return (self._pair(source, True) for source in self._unseen)
 
     def tracked_words(self) -> Sequence[str]:
-        """Held-out sources: those with the fewest unknown units first, then the nearest to median length."""
+        """Up to five held-out sources: those with the fewest unknown units, then those of usual length."""
         trained_units = {unit for pair in self._training for unit in self.src.units(pair.source)}
         units = {pair.source: self.src.units(pair.source) for pair in self.held_out()}
         usual = statistics.median(map(len, units.values()))
@@ -107,7 +107,7 @@ class OwnPairs(Corpus):
         """Clean what a user typed.
 
         Raises:
-            InputError: it is empty, or more than twice as long as the longest source.
+            InputError: it is empty, or has more than twice as many units as the longest source.
         """
         source = self.src.clean(plain(text))
         if not source:
@@ -126,7 +126,7 @@ class OwnPairs(Corpus):
         return self._pair(source, is_held_out(source)) if source in self._targets else None
 
     def references(self, source: str) -> Sequence[str]:
-        """Every target of a source."""
+        """Every target of a source; empty if no pair has this source."""
         return tuple(self._targets.get(source, ()))
 
 
@@ -145,7 +145,7 @@ def digest_of(capped: Capped) -> str:
 
 
 def to_tsv(own: OwnPairs) -> str:
-    """The pairs as text from which `from_tsv` restores them. A cleaned side has no tab and no line end."""
+    """A line of JSON and the pairs, for `from_tsv` to restore. A cleaned side has no tab and no line end."""
     capped = own.capped
     head = {
         "headlight_pairs": FORMAT,

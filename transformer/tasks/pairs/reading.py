@@ -30,14 +30,13 @@ class Reading:
     """The pairs of the files. A second target for the same source is a pair of its own."""
 
     pairs: tuple[Sides, ...]
-    """Sentences and their translations, in the order of the file, without invisible
-    characters; spaces and Unicode are normalised."""
+    """Sentences and their translations, in the order of the file, each pair once, normalised by `plain`."""
     format: str
     """The format of the files, as text on the page."""
     skipped: tuple[tuple[str, int], ...] = ()
-    """(reason, number) of rows that gave no pair; the most frequent reason first."""
+    """(reason, number) of rows that gave no pair, without the heading; the most frequent reason first."""
     heading: tuple[str, ...] | None = None
-    """The cells of the first row, if it is a heading and no pair."""
+    """The cells of the first row, shortened, if it is a heading and no pair."""
     line_breaks: int = 0
     """Number of line breaks in cells, which are read as spaces."""
     western: tuple[str, ...] = ()
@@ -50,7 +49,7 @@ class Reading:
 
     @property
     def n_skipped(self) -> int:
-        """Number of rows that gave no pair."""
+        """Number of rows that gave no pair, without the heading."""
         return sum(count for _, count in self.skipped)
 
 
@@ -62,8 +61,9 @@ def read_pairs(files: Sequence[tuple[str, bytes]], *, heading: bool | None = Non
         heading: whether the first row is a heading; None: if it looks like one.
 
     Raises:
-        InputError: not one or two files; or they are empty, too large, no text, not mostly pairs, damaged
-            (a quotation mark is not closed) or of different lengths, or have too few usable pairs.
+        InputError: not one or two files; or they are empty, too large, no plain text, not mostly pairs, of
+            different lengths or damaged (a quotation mark is not closed); or it is unclear which columns are
+            the sides, or there are too few usable pairs.
     """
     if not 1 <= len(files) <= 2:
         raise refused(f"{len(files)} files are given; upload one with both languages, or two with one each.")

@@ -28,7 +28,8 @@ class Row(NamedTuple):
     cells: Sequence[str]
     n_lines: int = 1
     unclosed: bool = False
-    """Whether a quotation mark of this row has no counterpart; the row is then its first line alone."""
+    """Whether a quotation mark in this line is not closed, and no valid row of several lines begins here; the
+    row is then this line alone."""
 
 
 def rows_of(lines: Sequence[str], separator: str, *, enclosing: bool, start: int = 0) -> Iterator[Row]:

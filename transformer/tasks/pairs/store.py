@@ -1,4 +1,4 @@
-"""The user's own pairs and tokenizer files by digest: kept only while a run or a page refers to them."""
+"""The user's own pairs and tokenizer files by digest, kept only while a reference to them exists."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from transformer.tasks.tokenizer import backend_of
 
 @dataclass(frozen=True, eq=False)
 class TokenizerFile:
-    """The content of one `tokenizer.json`; the server keeps it as long as this object lives."""
+    """The content of one `tokenizer.json`; `tokenizer_of` finds it as long as this object lives."""
 
     content: str
     digest: str
@@ -49,7 +49,10 @@ def pairs_of(digest: str) -> OwnPairs:
 
 
 def intern_tokenizer(content: str) -> TokenizerFile:
-    """Check a `tokenizer.json` and hold it under its digest.
+    """Check a `tokenizer.json`, and make it findable by its digest, for as long as the returned object lives.
+
+    Returns:
+        The stored object with the same digest if there is one, else a new one.
 
     Raises:
         InputError: the content is not a valid tokenizer.json.

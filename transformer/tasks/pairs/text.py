@@ -22,7 +22,8 @@ _ACCENTED = re.compile("[À-ÖØ-öø-ÿ]")
 _ACCENTED_RUN = re.compile("[À-ÖØ-öø-ÿ]{3,}")
 _CONTROLS = re.compile("[\0-\x08\x0e-\x1f\x7f]")
 _NO_SIGNS = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u200b\ud800-\udfff\ufeff\ufffe\uffff]+")
-"""Invisible characters: controls other than whitespace, surrogates, zero-width and noncharacters."""
+"""Invisible characters: controls other than whitespace, soft hyphens, zero-width spaces, byte-order marks,
+surrogates and two noncharacters."""
 
 
 def lines_of(name: str, data: bytes) -> tuple[list[str], bool]:
@@ -31,10 +32,10 @@ def lines_of(name: str, data: bytes) -> tuple[list[str], bool]:
     Lines end at CR LF, LF or, where there is no LF, at CR; U+0085 and U+2028 do not end a line.
 
     Raises:
-        InputError: it is no text, is a web page or JSON, is empty, or has too many lines.
+        InputError: it is no text, is a web page, XML or JSON, is empty, or has too many lines.
     """
     text, western = _decoded(name, data)
-    if "\0" in text:  # valid UTF-8, but not part of any text
+    if "\0" in text:  # valid Unicode, but not part of any text
         raise _no_text(name, text.count("\n", 0, text.index("\0")))
     if not text.strip():
         raise refused(f"{named(name)} is empty. {EXPECTED}.")
@@ -67,9 +68,10 @@ def _decoded(name: str, data: bytes) -> tuple[str, bool]:
 def _western(data: bytes) -> str | None:
     """The text in Windows-1252, in which Excel saves CSV in Western Europe; None if it is something else.
 
-    Any bytes are almost always valid Windows-1252, so two mistakes are recognised. If at least as many
-    characters are valid UTF-8 as are not, it is damaged UTF-8. If most accented letters follow each other,
-    three and more at a time, it is another alphabet, such as Cyrillic in Windows-1251.
+    Any bytes are almost always valid Windows-1252, so three mistakes are recognised. If at least as many
+    characters beyond ASCII are valid UTF-8 as are not, it is damaged UTF-8. If most accented letters follow
+    each other, three and more at a time, it is another alphabet, such as Cyrillic in Windows-1251. If it has
+    control characters, it is no text.
     """
     as_utf8 = data.decode(errors="replace")
     n_damaged = as_utf8.count("\ufffd")
@@ -91,7 +93,7 @@ def _no_text(name: str, n_lines_before: int) -> InputError:
 
 
 def plain(text: str) -> str:
-    """Remove invisible characters, compose (NFC), use single spaces (also for U+00A0, U+202F, U+2028)."""
+    """Remove invisible characters, compose (NFC), strip, use single spaces (also for U+00A0 and U+2028)."""
     if not text.isascii() or not text.isprintable():
         # Remove invisible characters first: without them, two characters may compose.
         text = unicodedata.normalize("NFC", _NO_SIGNS.sub("", text))
@@ -99,7 +101,7 @@ def plain(text: str) -> str:
 
 
 def shortened(text: str, longest: int = 60) -> str:
-    """The beginning of a text, as an example of it."""
+    """The beginning of a text, normalised by `plain`: at most `longest` characters, with … if it is cut."""
     beginning = plain(text[: 4 * longest])
     if len(beginning) <= longest and len(text) <= 4 * longest:
         return beginning

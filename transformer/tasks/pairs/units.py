@@ -12,14 +12,14 @@ from transformer.tasks.writing import CHARACTERS, NON_SPACES, UNSPACED, WORDS, W
 MOST_UNKNOWN = 0.1
 """Maximum share of unknown tokens in held-out examples; with more, too few answers can be right."""
 LOOKED_AT = 20_000
-"""Texts of a large file from which the form of a side is inferred."""
+"""Maximum number of texts in a sample of a large file."""
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 FRENCH_SPACED_SIGNS = "?!;:"
 """The signs that French sets apart by a space."""
 _LETTER = rf"[^\W_{UNSPACED}]"
 _WORD = rf"(?>(?:{_LETTER}+')?{_LETTER}+(?:-{_LETTER}+)*(?:'{_LETTER}+)?)"
 _WORDS = rf"{_WORD}(?>(?:,? {_WORD})*)"
-# Atomic groups (?>) do not backtrack: otherwise a long sentence that fails at its end would take forever.
+# Atomic groups (?>) do not backtrack: otherwise a long sentence that fails at its end could take very long.
 # The possessive *+ means the same, but CPython 3.11.2 ignores what follows it.
 _CLEAN = {
     "": re.compile(rf"{_WORDS}[?!.,]?").fullmatch,
@@ -40,13 +40,13 @@ def writing_of(texts: Sequence[str], sources: Sequence[str], *, lower: bool) -> 
     """The writing of a side: in words, or in characters where too many words would be unknown.
 
     Characters are chosen where most texts are a single word, or have no spaces as in some scripts, and more
-    than `MOST_UNKNOWN` of the held-out words occur in no other text (and a smaller share of the characters).
-    Sentences are read in words: in characters they are too long to be learned in minutes. Where most of a
-    side is signs, as in Morse code, a word is the text between two spaces.
+    than `MOST_UNKNOWN` of the held-out words occur in no training text (and a smaller share of the
+    characters). Other texts are read in words: sentences in characters are too long to be learned in minutes.
+    Where most of a side is signs, as in Morse code, a word is the text between two spaces.
 
     Args:
         texts: the texts of this side, normalised by `plain`.
-        sources: the sources of the same pairs, which decide which pairs are held out.
+        sources: the sources of the same pairs, normalised by `plain`; their hashes decide which are held out.
         lower: whether texts are lower-cased.
     """
     some = texts[:: -(-len(texts) // LOOKED_AT) or 1]

@@ -1,4 +1,4 @@
-// A small overview of the model: it marks the attention on the screen and links to the others.
+// A small overview of the model: it marks the attention with the large head and links to the others.
 
 import { element } from "../shared/element.js";
 

@@ -9,7 +9,7 @@ import { cellOf, endOf, isShare, label, paintCells, paintTable, said, together }
 const [NARROW, OPENED] = [610, 760]; // widths in px up to which a lane runs downwards: closed, and with an open box
 const OPENS = 200; // ms that a box takes to open
 const LABELLED = 16; // maximum rows of a table with tokens beside them
-const CLOSED = { embedding: "positions", feed_forward: "narrowed", output: "stack" }; // what a closed box shows
+const CLOSED = { embedding: "positions", feed_forward: "narrowed", output: "stack" }; // table of a closed box, by kind
 const [BOX, TITLE, FOLDED] = [80, 100, 34]; // minimum widths in px: a closed box, its title in one line, a folded layer
 const ARRANGED = { norm_placement: "place of the norm", score_scale: "scores divided by" };
 const SAID = { sqrt_d_head: "√ head width", sqrt_d_model: "√ width", none: "1" };
@@ -22,7 +22,8 @@ function vectorImage() {
 const layerOf = (box) => box.name.split(".")[1];
 
 export class Model {
-  // root: element to draw into; kept: called with {box, table, head, row, column} of a clicked cell, or null;
+  // root: element to draw into; kept: called with {box, table, head, row, column} of a clicked cell, with {box, head} of
+  // an opened box, or with null;
   // asks: called when a new pass is needed, for another mode or arrangement; parts: returns a promise of the parts of
   // the scores of a box; only: keys of the tables that an open attention shows; how: further parameters of every
   // request for a pass; unfolded: whether the table of the parts of a score is open at first
@@ -57,8 +58,8 @@ export class Model {
 
   // ---- What is shown ----
 
-  // pass: from `unpacked`; maps: recorded maps of a newer step, for the small maps of closed boxes; change: the changes
-  // by one training step, if requested
+  // pass: from `unpacked`; maps: the newest recorded maps, for the maps of weights in mode `forward`; change: the changes by
+  // one training step, if requested; roles: for each site, the roles of its heads
   show(pass, { maps = null, change = null, roles = {} } = {}) {
     const same = this.pass && shapeOf(this.pass) === shapeOf(pass);
     this.readout.classList.remove("refused");
@@ -130,7 +131,7 @@ export class Model {
     return Math.min(this.heads[name] ?? 0, (this.pass.of[name].of.weights?.heads || 1) - 1);
   }
 
-  // The current row of the output lane: that of the chosen cell, else the first that writes a token.
+  // The current row of the output lane: the row that was chosen, alone or with a cell, else the first that writes a token.
   get writing() {
     const { writing, expected, rows } = this.pass;
     const first = Math.max(0, expected.findIndex(Boolean));
@@ -202,12 +203,13 @@ export class Model {
     return this.root.clientWidth <= (opened ? OPENED : NARROW);
   }
 
-  // The layers to fold for lack of room: from the middle outwards, except layers unfolded by hand.
+  // The layers to fold for lack of room: from the middle outwards, except layers with an open box and the layer that was
+  // unfolded last.
   folded(name, boxes, opened) {
     const layers = [...new Set(boxes.map(layerOf).filter((layer) => Number(layer) >= 0))];
     const needed = (layer) => boxes.filter((box) => layerOf(box) === layer).length * ((opened ? FOLDED : this.open.size ? TITLE : BOX) + 12);
     const chosen = this.folds[name] ?? {};
-    const folded = new Set(layers.filter((layer) => chosen[layer] === true));
+    const folded = new Set();
     const room = this.root.clientWidth - (opened ? 640 : 250);
     const middle = [...layers].sort((a, b) => Math.abs(a - (layers.length - 1) / 2) - Math.abs(b - (layers.length - 1) / 2) || a - b);
     const wide = () => layers.reduce((sum, layer) => sum + (folded.has(layer) ? FOLDED + 12 : needed(layer)), 0);
@@ -308,7 +310,8 @@ export class Model {
     return canvas;
   }
 
-  // The content of an open box: every table, with lines from the tables that it is made from.
+  // The content of an open box: every table (of an attention, those of `only`, if given), with lines from the tables that it
+  // is made from.
   stages(box, part) {
     part.lines = vectorImage();
     const grid = element("div", { className: `stages ${this.only ? "few" : box.kind}` }, part.lines);
@@ -374,7 +377,7 @@ export class Model {
     if (box && !box.parts) this.loadParts(pass).then(() => pass === this.pass && this.drawScore());
   }
 
-  // Draw what changes with every recorded step: the maps of weights, and the sentences about them.
+  // Draw what changes with every recorded step: the maps of weights, the roles of their heads, and the sentence above.
   paintMaps() {
     for (const { box, tables, heads, role } of this.parts.values()) {
       heads.forEach((canvas, number) => this.paintHead(canvas, box, number));

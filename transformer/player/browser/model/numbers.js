@@ -1,5 +1,5 @@
-// Content of the boxes of the picture of the model besides tables: likely tokens, the logit lens, the changes by one
-// training step, and why cells are blocked.
+// What the picture of the model shows besides tables: likely tokens, the logit lens, roles, the changes by one training
+// step, and the legend.
 
 import { element } from "../shared/element.js";
 import { cellOf } from "./picture.js";
@@ -13,7 +13,7 @@ const percent = (share) => `${(100 * share).toFixed(share < 0.1 ? 1 : 0)}%`;
 export function drawLikely(host, pass, box, writing, after) {
   const row = Array.from({ length: pass.vocabulary.length }, (_, token) => [cellOf(box.of.probabilities, 0, writing, token), token]);
   row.sort(([a], [b]) => b - a);
-  const right = pass.expected[writing];
+  const right = pass.hasAnswer ? pass.expected[writing] : null;
   host.innerHTML = "";
   host.append(...row.slice(0, LIKELY).map(([share, token]) => {
     const bar = element("i");
@@ -32,11 +32,11 @@ export function drawLens(host, pass, box, writing) {
   const [[token, share]] = found;
   const name = pass.vocabulary[token];
   host.textContent = `${name} ${percent(share)}`;
-  host.classList.toggle("right", name === pass.expected[writing]);
+  host.classList.toggle("right", pass.hasAnswer && name === pass.expected[writing]);
   host.title = `Logit lens: if the model stopped after this box, it would write ${found.map(([id, p]) => `“${pass.vocabulary[id]}” ${percent(p)}`).join(", ")}.`;
 }
 
-// How many heads of an attention share its most frequent role. roles: the role of each head, with its score.
+// How many heads of an attention share its most frequent role. roles: the role of each head, with its score if it has one.
 export function drawRole(host, roles) {
   host.hidden = !roles;
   if (!roles) return;
@@ -89,7 +89,7 @@ export function drawBatch(host, change, compare, choose) {
     element("table", {}, ...rows));
 }
 
-// Why cells of open boxes are blocked, by colour and mark.
+// The colours of numbers, and why cells of open boxes are blocked, by colour and mark.
 export function drawLegend(host, pass, parts) {
   const codes = new Set([...parts.values()].filter(({ box, tables }) => box.of.mask && tables.length).flatMap(({ box }) => [...box.of.mask.values]));
   const scale = (role, ...texts) => {

@@ -5,10 +5,10 @@ import { element } from "../shared/element.js";
 import { cellOf, label } from "./picture.js";
 
 const UNIT = 100; // a printed number has two decimals
-const NAMED = 2; // products that the sentence names
-const OF_SCORES = ["scores", "scale", "masked", "weights"]; // tables of an attention whose cells come from one score
+const NAMED = 2; // most products that the sentence names
+const OF_SCORES = ["scores", "scale", "masked", "weights"]; // tables whose cells the parts of a score explain
 
-// Parts as packed by the server (transformer/anatomy/parts.py), by box and side: [name, numbers] of each.
+// Parts as packed by the server (transformer/anatomy/parts.py), by box and side (query or key): [name, numbers] of each.
 export function unpackedParts(bytes, pass) {
   const [boxes, body] = parted(bytes);
   const numbers = new Float32Array(body);
@@ -20,7 +20,7 @@ export function unpackedParts(bytes, pass) {
   return boxes;
 }
 
-// The box of the score from which a cell comes; undefined for a cell that comes from more than one, or from none.
+// The box whose score explains a cell; undefined if the table of the cell is none of OF_SCORES.
 export function scoreBox(pass, cell) {
   const box = pass.of[cell?.box];
   return box?.of.scale && OF_SCORES.includes(cell.table) ? box : undefined;

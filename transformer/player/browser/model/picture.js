@@ -24,7 +24,7 @@ export function unpacked(bytes, numbersOf = (body) => new Float32Array(body)) {
   return pass;
 }
 
-// Decimals of an exported page (`rounded` in transformer/exports/page.py).
+// The numbers of an exported page, which have few digits (`rounded` in transformer/exports/page.py).
 export function rounded(body) {
   const [bytes, exponents, n] = [new Uint8Array(body), new Int8Array(body, (2 * body.byteLength) / 3), body.byteLength / 3];
   return Float32Array.from(exponents, (exponent, i) => ((bytes[i] | (bytes[n + i] << 8)) - 10_000) * 10 ** exponent);
@@ -38,7 +38,7 @@ export const codeOf = (box, table, head, row, column) => (table.coded ? cellOf(b
 
 export const isShare = (table) => table.role === "weights" || table.role === "probabilities";
 
-// The end of a table's colour scale: 1 for shares, else the largest absolute value.
+// The end of a table's colour scale: 1 for shares, else the largest absolute value of this head, or 1 if all are 0.
 export function endOf(table, head) {
   if (isShare(table)) return 1;
   const size = table.high * table.wide;
@@ -64,7 +64,7 @@ export function paintTable(canvas, pass, box, table, head) {
   paintCells(canvas, [table.high, table.wide], pass.scales[table.role], value, pass.blocked, code);
 }
 
-// The number of a cell, or why there is none.
+// The number of a cell in words, or why the cell is blocked.
 export function said(pass, box, table, head, row, column) {
   const code = codeOf(box, table, head, row, column);
   if (code) return pass.blocked[code][2];
@@ -82,7 +82,7 @@ export function label(pass, box, axis, i) {
   return axis && `${axis} ${i + 1}`;
 }
 
-const READ = ["stream", "input", "memory"]; // tables of an attention whose rows become keys and values
+const READ = ["stream", "input", "memory"]; // tables of an attention whose rows may become keys and values
 const SCORED = ["query", "key", "scores", "scale", "mask", "masked"];
 const APART = { value: SCORED, key: ["value"] }; // table: tables without a connection to it
 
@@ -93,8 +93,9 @@ function sources(box, key, found = new Set()) {
 }
 
 // The inputs and the uses of a cell: for each box of a pass the rows and columns to highlight, by axis;
-// `way(key)`: "into" if the cell is used by that table of the box, "beside" if both are inputs of later tables;
-// `apart`: tables without a connection to the cell.
+// `way(key)`: "" if that table of the box is an input of the cell, "into" if it uses the cell, "beside" if neither;
+// `read`: the rows to highlight in the stream that the box of the cell reads; `apart`: tables without a connection to the
+// cell.
 export function together(pass, { box: name, table: key, head, row, column }) {
   const home = pass.of[name];
   const table = home.of[key];
@@ -126,7 +127,8 @@ export function together(pass, { box: name, table: key, head, row, column }) {
   }));
 }
 
-// Unpack the changes by one step: a line of JSON, followed by the weights of every attention after the step.
+// Unpack the changes by one step: a line of JSON, followed by the weights of every attention, and the probabilities, after
+// the step.
 export function unpackedChange(bytes, pass) {
   const [change, body] = parted(bytes);
   const numbers = new Float32Array(body);

@@ -1,4 +1,4 @@
-// The step control: play, speed, a slider with marks for the moments, LIVE. The slider never moves while it is held.
+// The step control: play, speed, a slider with marks for the moments, LIVE. The run never moves the slider while it is pressed.
 
 import { nearest } from "../shared/chunks.js";
 
@@ -31,7 +31,7 @@ export class Control {
     this.speedBox.replaceChildren(...Object.keys(SPEEDS).map((name) => new Option(name, name)));
     this.speedBox.value = "10/s";
     Object.assign(this, { steps: [], planned: 1, shown: 0, pressed: false, held: 0, moments: [], pointed: null });
-    this.button.disabled = true; // until the first step is recorded
+    this.button.disabled = true; // until two steps are recorded
     this.button.onclick = () => hooks.play();
     this.liveButton.onclick = () => hooks.live();
     this.input.onpointerdown = (event) => this.press(event);
@@ -69,13 +69,13 @@ export class Control {
     if (!this.pressed) this.hold();
     if (step !== this.shown) this.go(step);
     else if (this.pressed) this.input.value = step; // the handle stays on a frame
-    else this.go(this.neighbour(way)); // an increment by a screen reader may be less than a frame
+    else this.go(this.neighbour(way)); // an increment by a screen reader may be less than the distance to the next frame
   }
 
   key(event) {
     const { key, ctrlKey, altKey, metaKey } = event;
     if (ctrlKey || altKey || metaKey) return;
-    // Streamlit ignores shortcuts from an input: dispatch letter keys again from the root element.
+    // Streamlit ignores shortcuts from an input: dispatch keys of one character again from the root element.
     if (key.length === 1) this.root.dispatchEvent(new KeyboardEvent("keydown", event));
     const jump = JUMPS[key];
     if (!jump || !this.steps.length) return;
@@ -174,7 +174,7 @@ export class Control {
     if (moment) this.hooks.go(steps[nearest(steps, moment.step)]);
   }
 
-  // Write the step above the slider, with the moment under the pointer.
+  // Write above the slider the step that is shown, or the moment under the pointer with its step.
   name(pointed = this.pointed) {
     this.pointed = pointed;
     const { shown, max, moments, bubble } = this;

@@ -3,16 +3,16 @@
 import { element } from "../shared/element.js";
 import { paint } from "../shared/painter.js";
 
-const RATIO = 1.5; // cells are at most this much wider than high, or higher than wide
+const RATIO = 1.5; // cells are at most this much wider than high, or higher than wide, unless the picture sets their ratio
 const LEAST = 24; // minimum type size in pixels in fullscreen
 const TYPE = [11, 20]; // smallest and largest type of the labels on a page, in pixels
 const SHARE = 0.55; // type size as a share of a cell
 const SLANT = 40; // degrees of column labels that are wider than their cells
 const GAP = 8; // pixels between labels and cells
 const BESIDE = 0.34; // largest share of the width that row labels take
-const MARKS = 4.6; // width of the marks beside rows, in type sizes
+const MARKS = 4.6; // width of the marks beside rows on a page, in type sizes
 const NAME = 13; // type size of the names of the axes, in pixels
-const SHORT = 4; // letters of a row's mark or a special token that need no slanted label
+const SHORT = 4; // most letters of a special token whose column label is as large as others; a longer one is smaller
 const APART = 4; // pixels between two labels of the legend
 const STILL = 5; // pixels that the pointer may move during a click
 
@@ -119,7 +119,7 @@ export class MapView {
     });
   }
 
-  // Sizes in CSS pixels. They depend on the room and the labels alone: a map never moves while its numbers change.
+  // Sizes in CSS pixels. They depend on room, labels and number of cells alone: a map never moves while its numbers change.
   measure() {
     const { picture, field, host } = this;
     const [width, height, least] = [field.clientWidth, field.clientHeight, document.fullscreenElement?.contains(host) ? LEAST : 0];
@@ -213,7 +213,7 @@ export class MapView {
     return [at, row - table.row, column - table.column];
   }
 
-  // A press and its release count as a click, though the picture may be drawn anew between them.
+  // A press and its release nearby count as a click, though the picture may be drawn anew between them.
   press(down) {
     const at = this.clicked && down.button === 0 && this.cellAt(down);
     if (!at) return;
@@ -242,7 +242,7 @@ export class MapView {
 
   // ---- The picture as a file ----
 
-  // Draw canvas, legend and texts, each where it stands, on the page's ground.
+  // A new canvas with the cells, the legend and the texts, each where it stands, on the page's ground; the details below.
   image() {
     const { host } = this, box = host.getBoundingClientRect(), SCALE = 2;
     const image = element("canvas", { width: SCALE * box.width, height: SCALE * box.height });

@@ -8,11 +8,11 @@ import { mountedStory } from "../story/story.js";
 
 const mounted = new WeakMap(); // root element -> state of its player
 const PLAYED = "headlight-played";
-const GREETS = 6000; // ms for which the first screen shows what has been learned
+const GREETS = 6000; // ms for which the first screen shows what has been learned, before the film plays
 const ASKED = ["word", "kind", "pinned", "step", "outline", "follow"];
 
 // Messages are numbered, and Python returns the number of the newest message that it has received. If the
-// selection from Python differs from that message, Python has changed it.
+// selection from Python differs from that message and from the selection before, Python has changed it.
 function tell(state, at) {
   state.number += 1;
   state.told.set(state.number, at);
@@ -57,7 +57,7 @@ function made(root, data, base) {
   };
   if (data.opens) player.cell = (point) => state.trigger("cell", { at: player.at, head: player.head(), point });
   // Buttons belong to the page: if the state of the run has changed since they were drawn, the page is rerun,
-  // but only after the first picture.
+  // but not between the first recorded step and the first picture.
   player.noticed = (now) => {
     if ((player.begun || now.newest === null) && now.seen !== state.data.seen && now.seen !== state.changedTo) {
       state.changedTo = now.seen;
@@ -83,7 +83,8 @@ function made(root, data, base) {
   return state;
 }
 
-// Show what has been learned, then play from the first step to the newest, unless the visitor has chosen something.
+// Show what has been learned, then play from the first step to the newest and return to LIVE, unless the visitor has
+// chosen something.
 async function playToEnd(player) {
   const before = JSON.stringify(player.at);
   await new Promise((done) => setTimeout(done, GREETS));
@@ -92,7 +93,7 @@ async function playToEnd(player) {
   if (player.at.step === player.index.steps.at(-1)) player.choose({ step: null });
 }
 
-// On a page whose pictures Python makes, report newer steps to Python from time to time.
+// At LIVE on a page whose pictures Python makes, report newer steps to Python from time to time.
 function follow(state, now) {
   const { player, data } = state;
   if (!data.parts || data.race || player.at.step !== null || now.newest === null || now.newest === state.data.answers) return;
@@ -123,7 +124,7 @@ export default function mountedPlayer(view, base) {
     mounted.delete(root);
   });
   if (!state) mounted.set(root, (state = made(root, data, base)));
-  // Without a connection nothing is asked of Python but a new ticket, which a restarted server needs.
+  // Without a connection no trigger is sent to Python but the request for a new ticket, which a restarted server needs.
   state.trigger = (...what) => leaving(state.since) || (what[0] !== "refused" && state.player.source.lost) || setTriggerValue(...what);
   state.send = (...what) => leaving(state.since) || setStateValue(...what);
   const { player } = state;

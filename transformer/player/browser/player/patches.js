@@ -29,7 +29,8 @@ export const queryOf = (patched, maps, site, query) => (query !== null && query 
 // The query of a patch under the pointer; null where queries are no patches.
 export const queryAt = (patched, row, column) => (patched.asks ? cellOf(patched, row, column) : null);
 
-// The weights of a query on each patch: the weight of a cell is shared by its tokens. shares: by patch, most: the highest.
+// The weights of a query on each patch: the weight of a cell is shared by its tokens. shares: by patch; most: the highest;
+// inside: their sum.
 function overPatches(patched, maps, site, head, query) {
   const { grid: [rows, columns], pooled, tokens } = patched, shares = [];
   for (let i = 0; i < rows; i += 1) {
@@ -41,7 +42,7 @@ function overPatches(patched, maps, site, head, query) {
   return { shares, most: Math.max(...shares), inside: shares.reduce((sum, one) => sum + one, 0) };
 }
 
-// The table of one head for `paint`: a picture that is as bright as its patches have weight.
+// The table of one head for `paint`: a picture whose patches are as bright as their weight, as a share of the highest.
 export function patchTable({ patched, maps, site, head, query, outline, row = 0, column = 0, frames = [], corner }) {
   const [high, wide] = patched.grid, { shares, most, inside } = overPatches(patched, maps, site, head, query);
   const own = frames.slice();
@@ -57,12 +58,12 @@ export function patchTable({ patched, maps, site, head, query, outline, row = 0,
 // A query in words.
 const named = ({ asks, before, grid, pooled }, look, query) => (asks && pooled === 1 && query >= before && query < before + grid[0] * grid[1] ? `Patch ${look.rows[query]}` : look.rows[query]);
 
-// A patch in words.
+// How much a query looks at a patch, in words.
 export function saysOfPatch(patched, look, query, table, row, column) {
   return `${named(patched, look, query)} looks at patch ${row + 1},${column + 1}<br><b>${percent(table.share(row, column))}</b>`;
 }
 
-// What a query sees of the picture, in words.
+// At which patch a query looks most, and how much of its weight is not on the picture, in words.
 export function toldOf(patched, look, query, { most, inside, wide, high, value }) {
   let place = "";
   for (let i = 0; i < high && !place; i += 1) for (let j = 0; j < wide; j += 1) if (value(i, j) === 1) { place = `${i + 1},${j + 1}`; break; }

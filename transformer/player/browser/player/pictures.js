@@ -7,7 +7,7 @@ import { FOOT_OF_PATCHES, patchTable, ratioOf, saysOfPatch, toldOf } from "./pat
 export const FUTURE = 1; // code of a cell that the causal mask blocks, as in transformer/shared/attention_info.py
 const MAX_WRONG_TOKEN_LETTERS = 7; // maximum letters of a wrong token beside its row
 const EVERYWHERE = 0.3; // a map whose highest weight is below this looks everywhere
-const STAYS = 0.95; // share of the highest weight with which the cell of the callout stays the same
+const STAYS = 0.95; // share of the highest weight above which the cell of the callout stays the same
 
 const percent = (weight) => `${Math.round(100 * weight)}%`;
 
@@ -30,7 +30,8 @@ function saysOf({ rows, columns, spans }, colors, { value, code }, row, column) 
   return reason ? `${from} may not look at ${to}<br>${colors.blocked[reason][2]}` : `${from} · looks at ${to}<br><b>${percent(weight)}</b>`;
 }
 
-// The head of one kind of attention that is shown large at a step: the pinned head, or the one that the index names.
+// The [site, head] of one kind of attention that is shown large at a step: the pinned head if it is of this kind, else the
+// one that the index names.
 export function largeHead(index, kind, pinned, step) {
   const [site, head] = pinned ?? [];
   return index.kinds[kind].sites.includes(site) && head < index.heads[site].length ? pinned : upTo(index.segments, step).large[kind];
@@ -38,8 +39,8 @@ export function largeHead(index, kind, pinned, step) {
 
 // shown: data to draw, {index, maps, segment, step, kind, site, head}, and where there are any: hidden, a row still to be
 // guessed; patched, query: the picture over which the row of a query is drawn, and this query.
-// how: {before, run, when}: the cell of the last callout; the name of a run in a race; the moment, if it is not the step
-// beside the headline.
+// how: {outline, fileName, before, run, when}: whether gold cells are outlined; the start of the name of a saved picture; the
+// cell of the last callout; the name of a run in a race; the moment, if it is not the step beside the headline.
 export function largePicture(shown, how) {
   const table = shown.patched ? patchTable({ ...shown, outline: shown.index.colors.outline }) : null;
   return table ? overPicture(shown, table, how) : mapPicture(shown, how);
@@ -94,10 +95,10 @@ function worthOf(worth, site, head, step) {
   return change ? `<b>Without this head, ${worth.name} is ${change}${when}.</b> ` : "";
 }
 
-// A wrong token; a long one stands alone, for want of room.
+// A wrong token: after "writes" if it is a letter, cut short if it is long, for want of room.
 const short = (token, noun) => (noun === "letter" && token.length < 3 ? `<i>writes</i> ${token}` : token.length > MAX_WRONG_TOKEN_LETTERS && !token.includes("&") ? `${token.slice(0, MAX_WRONG_TOKEN_LETTERS - 1)}…` : token);
 
-// The [row, column] of the highest weight; `rows`: whether a row counts.
+// The [row, column] of the highest weight; [0, 0] if no weight is above 0. rows: returns whether a row counts.
 export function strongestCell(weights, rows = () => true) {
   let found = null;
   weights.forEach((cells, i) => rows(i) && cells.forEach((weight, j) => {
@@ -114,9 +115,9 @@ const quoted = (token) => (special(token) || PLACE.test(token) ? token : `“${t
 // Names of what a map is computed from, with the field's term.
 const FED = { "teacher-forced": "given the right answer so far (teacher-forced)", "free-running": "over its own output (free-running)" };
 
-// The strongest cell of a map in words: {text, cell}; no cell if attention is even. Rows of letters that may look at more
-// than one go first. before: the cell of the last callout, perhaps of a longer word, which stays while it is nearly the
-// strongest; hidden: a row that is to be guessed, and not told.
+// The strongest cell of a map in words: {text, cell}; no cell if every weight is below EVERYWHERE. Rows of letters that may
+// look at more than one token go first. before: the cell of the last callout, perhaps of a longer word, which stays while it
+// is nearly the strongest; hidden: a row that is to be guessed, and not told.
 function calloutOf(weights, { rows, to, columns }, { before, hidden, wrong }) {
   const told = (i) => i < weights.length && i !== hidden;
   const many = (i) => told(i) && weights[i].filter((weight) => weight !== null).length > 1;
@@ -144,7 +145,8 @@ export function neighbour([layer, head], key, layers, heads) {
 
 const MANY_LAYERS = 4, MANY_HEADS = 6; // more are named by their numbers alone
 
-// Heads with a clear role have a frame; the head that is shown large has a thicker one.
+// The maps of all heads of a kind. Heads whose target score reaches the threshold have a frame, the head that is shown large
+// has a thicker one; a corner marks the heads of an own model that are needed most.
 export function stripPicture({ index, maps, segment, step, kind, site, head, hidden, patched, query }, { fileName }) {
   const look = maps.look.kinds[kind], { colors } = index, { sites } = index.kinds[kind];
   const [high, wide] = patched?.grid ?? maps.chunk.sites[sites[0]].slice(1);

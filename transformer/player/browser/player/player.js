@@ -11,8 +11,8 @@ import { largeHead, largePicture, neighbour, stripPicture, strongestCell } from 
 import { StepBox } from "./stepbox.js";
 import { GOES_ON, Texts } from "./texts.js";
 
-const CALM = 500; // ms between two forward passes of a run that is followed, since each takes time from the training
-const LONGEST_REST = 300; // ms at most between two drawings of a run that trains
+const CALM = 500; // ms until the next forward pass is fetched at LIVE (in mode `step` twice that): it costs training time
+const LONGEST_REST = 300; // longest pause in ms after a drawing at LIVE
 const RESTED = 250; // ms without a change after which the selection is sent
 
 export class Player {
@@ -23,8 +23,8 @@ export class Player {
     this.at = { word: null, kind: null, pinned: null, step: null, outline: false, follow: false, ...first };
     this.find = (selector) => root.querySelector(selector);
     this.map = this.find(".st-key-model_map");
-    Object.assign(this, { query: null, pointed: null, asTable: false }); // of maps over a picture: the chosen query, that under the pointer
-    this.whole = !root.dataset.parts; // whether this class makes the maps and curves
+    Object.assign(this, { query: null, pointed: null, asTable: false }); // of maps over a picture: the chosen query, that under the pointer, whether tables are shown
+    this.whole = !root.dataset.parts; // whether it shows all panels, among them maps and curves
     this.drawings = [];
     this.plotly = plotly;
     this.texts = new Texts(root, (change) => this.choose(change));
@@ -46,12 +46,12 @@ export class Player {
       if (link) this.showNamed(link);
       if (target.closest?.(".st-key-run_start button")) this.end();
     }, this.listens);
-    // Fullscreen changes type sizes and wording.
+    // Fullscreen changes type sizes and hides panels.
     document.addEventListener("fullscreenchange", () => this.draw(true), this.listens);
     source.begin((news) => this.hear(news));
   }
 
-  // Make the drawings, or the picture of the model.
+  // Make the picture of the model, if asked for, and the maps and curves, if all panels are shown.
   build({ picture, titled = true }) {
     if (picture) {
       this.model = new Model(this.find(".st-key-model_picture"), {
@@ -81,7 +81,7 @@ export class Player {
     return this.drawings.at(-1);
   }
 
-  // Handle the outline of the gold cells, which the visitor can choose, and F for fullscreen.
+  // Handle the check boxes and the query below the large map, and F for fullscreen.
   hearKeys() {
     const outline = this.find(".st-key-outline input");
     outline.checked = this.at.outline;
@@ -107,7 +107,7 @@ export class Player {
     this.draw(true);
   }
 
-  // Keep the row of a patch that is clicked, or let it go; elsewhere open the cell.
+  // Over a picture, keep the row of the patch that is clicked, or let it go; in a map without one, report the cell.
   clickCell(cell) {
     const { patched } = this;
     if (this.shown?.look.mean) return; // its cells are no single numbers of a pass
@@ -117,7 +117,7 @@ export class Player {
     this.draw(true);
   }
 
-  // Offer the queries of maps over a picture. Returns the query whose row is drawn.
+  // Offer the queries of maps over a picture. Returns the query whose row is drawn; null without a picture.
   offerQueries(maps, site) {
     const { patched, index, at } = this, query = this.find(".st-key-query"), select = query.firstElementChild;
     this.find(".st-key-as_table").hidden = !patchedOf(index, at.word, at.kind);
@@ -166,7 +166,7 @@ export class Player {
     if (this.whole && this.now.newest === null) loadPlotly(this.plotly).catch(() => {});
   }
 
-  // Adapt the selection to this run.
+  // Adapt the selection to this run, and send it.
   settle() {
     const { at, index } = this;
     const kinds = Object.keys(index.kinds);
@@ -175,7 +175,7 @@ export class Player {
     this.say();
   }
 
-  // Send the selection to the source if it has changed.
+  // Tell the source the word, and whether the screen is at LIVE, if either has changed.
   say() {
     const what = { word: this.at.word, live: this.at.step === null };
     const said = JSON.stringify(what);
@@ -190,7 +190,7 @@ export class Player {
     return this.index.kinds[this.at.kind].sites;
   }
 
-  // The head that is shown large.
+  // The head that is shown large, as [site, head].
   head() {
     return largeHead(this.index, this.at.kind, this.at.pinned, this.step());
   }
@@ -205,7 +205,7 @@ export class Player {
     return steps[nearest(steps, step)];
   }
 
-  // The recorded step to show.
+  // The recorded step to show; at LIVE that of the newest map, if any.
   step() {
     if (this.at.step !== null) return this.recorded(this.at.step);
     return this.newest && this.now ? this.newest.step : this.index.steps.at(-1);
@@ -235,12 +235,12 @@ export class Player {
   goTo(number) {
     if (!this.index) return "Nothing is recorded yet. Wait until the map is drawn.";
     const { steps } = this.index, [first, last] = this.range();
-    if (number < steps[0] || number > steps.at(-1)) return `Step ${counted(number)} is not recorded: the steps from ${first} to ${last} are.`;
+    if (number !== null && (number < steps[0] || number > steps.at(-1))) return `Step ${counted(number)} is not recorded: the steps from ${first} to ${last} are.`;
     this.go(number === null ? null : this.recorded(number));
     return "";
   }
 
-  // Select an attention in the overview: its head that is shown unless another is pinned, else its first head.
+  // Select an attention in the overview: pin its first head, or none if it has the head that is shown without a pin.
   pick(kind, site) {
     this.picked = true;
     const [usual] = largeHead(this.index, kind, null, this.step());
@@ -276,12 +276,12 @@ export class Player {
     this.choose({ pinned: same ? null : picked });
   }
 
-  // Enter on the large map clicks its strongest cell.
+  // Enter on the large map reports the cell that the sentence above names, else the strongest cell; not of a mean map.
   enter({ key }) {
     if (key === "Enter" && this.shown && !this.shown.look.mean) this.cell?.(this.large.picture.callout ?? strongestCell(this.shown.weights(...this.head())));
   }
 
-  // Arrow keys on the tiles select a head.
+  // Arrow keys on the small maps pin a head, Enter lets it go.
   walk(event) {
     if (!this.shown) return;
     const { sites } = this, [site, head] = this.head();
@@ -337,7 +337,7 @@ export class Player {
     this.rest();
   }
 
-  // The page is about to show another run, for which a step of this one means nothing: do not send it.
+  // The page is about to show another run, for which a step of this one means nothing: send no step, and stop the film.
   end() {
     clearTimeout(this.resting);
     if (!this.playing) return;
@@ -355,7 +355,7 @@ export class Player {
     else this.root.requestFullscreen?.().catch(() => {});
   }
 
-  // ---- Drawing: always the newest step; half of the time is left to the browser ----
+  // ---- Drawing: always the newest selection; at LIVE with a pause after each drawing ----
 
   draw(atOnce = false) {
     this.stale = true;
@@ -385,7 +385,7 @@ export class Player {
     }
   }
 
-  // Report once that the first picture is drawn.
+  // Report once that the first map is drawn; without maps, that the index is there.
   begin() {
     if (this.begun || !(this.whole ? this.shown : this.index)) return;
     this.begun = true;
@@ -435,7 +435,8 @@ export class Player {
     if (this.model) await this.passed(step);
   }
 
-  // At LIVE the small maps follow every message, all other numbers less often; otherwise all are of one step.
+  // At LIVE, in mode `forward`, the maps of weights follow every message, all other numbers less often; otherwise all
+  // are of one step.
   async drawModel(step) {
     const { model, source, at: { word } } = this;
     const live = this.at.step === null && source.sends;
@@ -454,12 +455,12 @@ export class Player {
     if (!this.chosen) this.numbers(step);
   }
 
-  // A step, limited to the last but one: mode `step` shows the training step after it.
+  // A step, at most the one before the last recorded step: mode `step` shows the training step after it.
   before(step) {
     return Math.min(step, Math.max(0, this.index.steps.at(-1) - 1));
   }
 
-  // Fetch the pass of a step and the changes by the step after it, and show both.
+  // Fetch the pass of a step and, in mode `step`, the changes by the step after it; show them.
   async passed(step = this.step()) {
     const { model, source } = this;
     const asks = model.mode === "step";

@@ -4,15 +4,15 @@ import { Maps, decoded, nearest, upTo } from "../shared/chunks.js";
 import { unpackedParts } from "../model/parts.js";
 import { rounded, unpacked, unpackedChange } from "../model/picture.js";
 
-const AGAIN = 1000; // ms until a failed request is repeated
+const AGAIN = 1000; // ms until a failed request for the index is repeated
 
-const KEPT = 80; // chunks in the cache
-const RECENT = 40; // chunks kept from the socket
+const KEPT = 80; // most chunks in the cache
+const RECENT = 40; // most chunks kept from the socket, for a race
 const AHEAD = 2; // chunks that are loaded after the chunk on the screen
-const SEEN = 600; // maps kept from the socket for a time without a connection
+const SEEN = 600; // most maps kept from the socket, for a time without a connection
 const TICK = 500; // ms between two looks at the connection
 const PING = 3; // ticks between two pings
-const [LOST, STALE] = [5, 20]; // ticks without a message until the connection counts as lost, and until a new one is tried
+const [LOST, STALE] = [5, 20]; // ticks without an answer until the connection counts as lost, and until a new one is tried
 const LATE = 1000; // ms of delay that are not mentioned
 
 class Source {
@@ -22,7 +22,7 @@ class Source {
     this.recent = []; // chunks from the socket, the newest last
   }
 
-  // The steps of a word that have come only over the socket so far.
+  // The steps of a word that have come over the socket and are later than the index.
   later(word) {
     const last = this.index.steps.at(-1);
     return this.recent.flatMap((chunk) => (chunk.word === word ? chunk.steps.filter((step) => step > last) : []));
@@ -67,8 +67,8 @@ class Source {
 
 // The recording inside an exported page.
 export class Embedded extends Source {
-  // load: returns a promise of the bytes of this name; pictures: {word, steps} of the forward passes, and the steps
-  // whose `parts` of scores there are
+  // load: returns a promise of the bytes of a name; pictures: the word and the steps of the forward passes that the page
+  // contains, and the steps with `parts` of scores: {word, steps, parts}
   constructor(index, load, pictures) {
     super();
     Object.assign(this, { index, load, pictures, passes: {} });
@@ -98,7 +98,8 @@ export class Embedded extends Source {
   close() {}
 }
 
-// A run on a server. `changed` is called with each message of the socket: {now, maps}.
+// A run on a server. `changed` is called with each message of the socket, {now, maps}; with the index, {index, maps};
+// and with a change of the connection, {trouble}.
 export class Live extends Source {
   constructor(address, ticket, refused) {
     super();
@@ -115,7 +116,7 @@ export class Live extends Source {
     await this.reload();
   }
 
-  // Ends when the connection is lost, so that Replay goes on with what is loaded.
+  // Load a chunk. It fails when the connection is lost, so that Replay goes on with what is loaded.
   async load(name) {
     return new Uint8Array(await (await this.get(`chunk/${name}`, this.requests.signal)).arrayBuffer());
   }
@@ -131,18 +132,19 @@ export class Live extends Source {
     return this.silent >= LOST;
   }
 
-  // A sentence on a connection that is lost or slow; empty if it is neither.
+  // A sentence on a connection that is lost or, while the run trains, slow; empty if it is neither.
   get trouble() {
     if (this.lost) return `No connection for ${Math.round((this.silent * TICK) / 1000)} s. What is loaded can be replayed; training goes on on the server, and buttons wait.`;
     return this.trains && this.late > LATE ? `LIVE is up to ${(this.late / 1000).toFixed(1)} s late: the connection or a computer is busy` : "";
   }
 
-  // Ask the server for a sign. Ticks are counted, as a sleeping computer makes none.
+  // Count a tick without an answer, ping the server at times, and try a new connection after a long silence. Ticks are
+  // counted instead of seconds, as a sleeping computer makes none.
   tick() {
     if (document.hidden || !this.opened) return;
     this.silent += 1;
     if (this.silent === LOST) {
-      this.requests.abort(); // else they would wait for as long as the system tries; a slow server still sends the index
+      this.requests.abort(); // chunks would wait for as long as the system tries; the index may still come from a slow server
       this.requests = new AbortController();
     }
     if (this.lost) this.changed({ trouble: this.trouble });
@@ -175,7 +177,7 @@ export class Live extends Source {
     return answer;
   }
 
-  // A forward pass of a word through the model at the nearest snapshot. how: changes of the arrangement.
+  // A forward pass of a word through the model at the nearest snapshot. how: further parameters of the request.
   async picture(word, step, how) {
     return unpacked(await this.asked(`picture/${step}`, { word, ...how }));
   }
@@ -191,7 +193,7 @@ export class Live extends Source {
     return unpackedChange(await this.asked(`change/${pass.step}`, { word: pass.word, ...how }), pass);
   }
 
-  // Return the bytes of an answer, or throw an error with its message.
+  // Return the bytes of an answer, or throw an error: with the server's sentence if it refuses the question (422).
   async asked(what, how) {
     const answer = await this.answer(`${what}?${new URLSearchParams(how)}`);
     if (answer.status === 403) this.refused();
@@ -282,7 +284,7 @@ export class Live extends Source {
     };
   }
 
-  // Process two lines of JSON (state of the run, news of the index) and a map of the requested word.
+  // Process two lines of JSON (state of the run, news of the index) and, if there are any, maps of the requested word.
   async take(bytes) {
     const lines = [];
     let at = 0;
@@ -339,7 +341,7 @@ export class Live extends Source {
   }
 }
 
-// Return a figure with its lines extended.
+// Return a figure with what has changed since the version before; `fresh` itself if it is a whole figure.
 function grown(before, fresh) {
   if (fresh.spec) return fresh;
   const arrays = { ...before.arrays };

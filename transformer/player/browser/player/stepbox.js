@@ -1,6 +1,6 @@
-// The box in which a step is typed. The number of the step opens it, or the key G.
+// The box in which a step is typed. Either number of the step (in the header, above the slider) opens it, or the key G.
 
-// The number in a text such as "1,200"; NaN if there is none.
+// The number that a text such as "1,200" is; NaN if it is none.
 export const numberIn = (text) => (/^[-−+]?\d[\d,_ ]*(\.\d+)?$/.test(text.trim()) ? Number(text.replaceAll(/[,_ ]/g, "").replace("−", "-")) : NaN);
 
 export class StepBox {

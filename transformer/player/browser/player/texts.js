@@ -28,7 +28,7 @@ export class Texts {
     if (element && element.said !== html) element.innerHTML = element.said = html;
   }
 
-  // Write the status line, after a sentence on a bad connection; without a connection it would be out of date.
+  // Write the status line, after a sentence on a bad connection; without a connection the line is left out, as out of date.
   status(html) {
     this.usual = html;
     const lost = this.root.hasAttribute("data-lost");
@@ -50,7 +50,8 @@ export class Texts {
     this.set(".st-key-moment p", withLinks(now.headline));
   }
 
-  // Write the header of the player. over: a sentence that replaces the usual one; head: the large head.
+  // Write the header of the player. over: a sentence that replaces the usual one; greets: one that replaces it at LIVE;
+  // head: the large head.
   header({ index, now, segment, step, live, over, greets, head }) {
     const measured = segment.measured === step ? "" : `scores measured at step ${counted(segment.measured)}`;
     const marks = index.moments.length ? `<span class='marks'><i class='tick'></i> a milestone (head, loss${index.own ? "" : " or test score"})</span>` : "";
@@ -82,7 +83,7 @@ export class Texts {
 
   // Write the free-running outputs of the model, the chosen word on top.
   outputs(index, at, segment, step) {
-    if (index.own) return; // of an own model only the attention is known
+    if (index.own) return; // outputs of an own model are not known
     const words = Object.keys(segment.outputs).sort((a, b) => (b === at.word) - (a === at.word));
     const rows = words.map((word) => `<tbody class="${word === at.word ? "chosen" : ""}">${index.texts[segment.outputs[word]]}</tbody>`);
     const when = segment.written === step ? "" : ` at ${counted(segment.written)}`;
@@ -130,7 +131,8 @@ export function escaped(text) {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
 }
 
-// A sentence in which the name of the large head, `head`, is plain text instead of a link to it.
+// A sentence in which the name of the large head, `head`, is plain text instead of a link to it; without `head`, the names
+// of all heads are.
 export function withLinks(said, head) {
   return said.replace(/<button type="button" data-head="([^"]*)\.(\d+)">(.*?)<\/button>/g, (link, site, number, name) => {
     return !head || (site === head[0] && Number(number) === head[1] + 1) ? name : link;

@@ -7,14 +7,15 @@ import { FUTURE, largeHead, largePicture } from "../player/pictures.js";
 import { Player } from "../player/player.js";
 import { AROUND, SIDES } from "./runs.js";
 
-const APART = 0.1, IN_A_ROW = 5; // losses are apart if they differ by this share for this many steps
+const APART = 0.1, IN_A_ROW = 5; // losses are apart if they differ by more than this share for this many steps
 const CLEAREST = "clearest head of each";
 const CLOCKS = { steps: "steps", seconds: "seconds", moment: "the turn" };
 const FROM = new Intl.NumberFormat("en-US", { signDisplay: "exceptZero" });
 const SECONDS = new Intl.NumberFormat("en-US", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
 
 export class Race extends Player {
-  // race: {asks, says, clock, look, curves}, from `pages/controls`; asks: a question until all runs have ended
+  // race: {asks, says, clock, look, curves}, from `pages/controls`; says: a sentence, in whose place `asks` asks a question
+  // until all runs have ended
   constructor(root, runs, { race, ...options }) {
     root.dataset.parts = "race";
     runs.clock = race.clock;
@@ -74,7 +75,7 @@ export class Race extends Player {
     return [this.named(steps[0]), this.named(steps.at(-1)), this.bySeconds ? "second" : "step"];
   }
 
-  // On the clock of seconds, the number is a time; by the turn, the steps after it.
+  // On the clock of seconds, the number is a time; by the turn, the steps after it (negative before it).
   goTo(number) {
     if (this.source.clock === "steps" || !this.index || number === null) return super.goTo(number);
     const [first, last] = this.range(), { steps } = this.index, what = this.bySeconds ? `${SECONDS.format(number)} s` : `Step ${FROM.format(number)}`;
@@ -83,14 +84,14 @@ export class Race extends Player {
     return "";
   }
 
-  // The head of a run to show: the chosen head, or the clearest.
+  // The head of a run to show: {kind, site, head} of the chosen head, or of the one that its index names.
   headOf(index, step) {
     const kind = this.at.kind in index.kinds ? this.at.kind : Object.keys(index.kinds)[0];
     const [site, head] = largeHead(index, kind, this.at.pinned, step);
     return { kind, site, head };
   }
 
-  // The head of the left run, for the news.
+  // The head of the left run, as [site, head].
   head() {
     const { index } = this.source.sides[0].source;
     const { site, head } = this.headOf(index, this.step());
@@ -139,7 +140,7 @@ export class Race extends Player {
     this.texts.set(`.st-key-${name} .none`, why);
   }
 
-  // Draw right minus left, if both have the same words and axes.
+  // Draw right minus left, if both runs have the word, and the kind of attention and the axes are the same.
   subtract(shown, when) {
     const [left, right] = shown.map(({ maps, kind }) => maps && { maps, ...maps.look.kinds[kind] });
     const same = (name) => JSON.stringify(left[name]) === JSON.stringify(right[name]);
@@ -180,7 +181,7 @@ export class Race extends Player {
 
   async drawLines(indices) {
     const arrays = {};
-    // Curves end at the run that is behind, whose curves may be a second older.
+    // While runs go on, curves end at the one that is behind, whose curves may be a second older.
     const behind = Math.min(...this.source.sides.map((side, i) => (this.source.goesOn(side) ? indices[i][this.source.clock].at(-1) : Infinity)));
     indices.forEach(({ curves, steps, seconds, own }, side) => {
       const timed = (step) => (this.bySeconds ? seconds[nearest(steps, step)] : step);
@@ -237,7 +238,7 @@ export class Race extends Player {
     this.texts.status([this.parted, ...states].filter(Boolean).join(" · "));
   }
 
-  // Offer the heads of both models, for the chosen kind of attention.
+  // Offer the heads of the models of all runs, for the chosen kind of attention.
   offerHeads() {
     const found = this.source.sides.flatMap(({ source: { index } }) => (index.kinds[this.at.kind]?.sites ?? []).flatMap((site) => index.heads[site].map((name, head) => [JSON.stringify([site, head]), name])));
     const offered = [["", CLEAREST], ...new Map(found)];
@@ -261,7 +262,7 @@ function bar(name, side, [right, asked, step]) {
     + `<i><i style="width:${share}%"></i></i></div>`;
 }
 
-// A sentence: from which step the losses of two runs differ.
+// A sentence: from which step the losses of two runs differ; empty if they have no step in common.
 export function parted([left, right]) {
   const other = new Map(right.steps.map((step, i) => [step, right.losses[i]]));
   const both = left.steps.map((step, i) => [step, left.losses[i], other.get(step)]).filter(([, a, b]) => typeof a === "number" && typeof b === "number");

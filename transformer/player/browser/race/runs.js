@@ -7,7 +7,8 @@ import { GOES_ON } from "../player/texts.js";
 export const SIDES = ["left", "right"];
 export const AROUND = 20; // steps that are shown before and after the turn
 
-// The steps of a run at which a word has maps, and the seconds of training until each.
+// The recorded steps of a run, with those of a word that are later than the index; and the seconds of training until each,
+// estimated for the later ones.
 function timeline({ source, now }, word) {
   const { steps, seconds } = source.index, later = source.later(word);
   if (!later.length) return { steps, seconds };
@@ -56,7 +57,7 @@ export class Runs {
     return this.sources.every((source, side) => source.loaded(word, this.at(position).steps[side]));
   }
 
-  // Whether a run can take more steps.
+  // Whether a run on a server can take more steps.
   goesOn({ now }) {
     return now !== null && GOES_ON.includes(now.state);
   }
@@ -66,8 +67,9 @@ export class Runs {
     return this.many ? this.names[side] : SIDES[side];
   }
 
-  // The common index of the runs; null until all are loaded. Its steps are positions: the steps of the first run, and
-  // after its last step the later steps of the others; by the turn, the places of the line.
+  // The common index of the runs; null until all are loaded. Its steps are positions: the steps of the first run and, after
+  // its last step, one position for each later step of the others (by steps, that step; by seconds, counted on); by the turn,
+  // the places of the line.
   get index() {
     const indices = this.sides.map(({ source, now }) => (source.sends && !now ? null : source.index));
     if (!indices.every(Boolean)) return null;
@@ -95,7 +97,7 @@ export class Runs {
     const lines = this.sides.map((side) => timeline(side, this.word)), { clock } = this;
     const times = lines.map((one) => one[clock]), ended = this.sides.map((side) => !this.goesOn(side));
     const end = Math.min(...this.sides.map(({ now }, i) => (ended[i] ? Infinity : times[i][lastUpTo(lines[i].steps, Math.max(0, now.at))])));
-    // Skip steps that one run has not recorded. Own models are recorded at arbitrary steps: skip none.
+    // By steps, skip steps that one run has not recorded. Own models are recorded at arbitrary steps: skip none.
     const together = clock === "steps" && this.sides.every(({ source }) => !source.index.own);
     const line = [], places = lines.map(() => 0);
     const rest = lines.map((_, i) => i).slice(1).sort((a, b) => times[a].at(-1) - times[b].at(-1));
@@ -115,7 +117,8 @@ export class Runs {
     return this.held(line);
   }
 
-  // Each run at its own turn and the steps before and after it; a run that has not turned stands at its newest step.
+  // Each run at its own turn and the steps before and after it; a run that has not turned stands at its newest step. If none
+  // has turned, a single place.
   around() {
     const lines = this.sides.map((side) => timeline(side, this.word)), turns = this.sides.map(({ source }) => source.index.turned[0]);
     const offsets = turns.some((turn) => turn !== undefined) ? Array.from({ length: 2 * AROUND + 1 }, (_, i) => i - AROUND) : [0];
@@ -126,7 +129,7 @@ export class Runs {
     }));
   }
 
-  // The positions up to the newest with all maps in the browser: a slow browser does not receive every map.
+  // The positions up to the newest whose maps can all be shown: a slow browser does not receive every map. If none can, all.
   held(line) {
     const here = ({ steps }) => this.sources.every((source, i) => source.holds(this.word, steps[i]));
     const last = line.findLastIndex(here);

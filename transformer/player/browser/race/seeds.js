@@ -40,7 +40,7 @@ export class Seeds extends Race {
     return `<b>${turned}</b> of ${this.source.names.length} have turned`;
   }
 
-  // The best score of a head and the share of right words of each run; the table beside them.
+  // Draw the best score of a head and the share of right words of each run, and write the table beside these curves.
   async drawLines(indices) {
     const arrays = {}, { race, planned } = this.source;
     indices.forEach(({ best, curves, turned }, i) => {

@@ -30,7 +30,7 @@ function nameOf({ tickvals = [], ticktext = [] }, i) {
 }
 
 export class Cells {
-  // drawing: the Drawing of the picture; Enter calls its `clicked`
+  // drawing: the Drawing of the picture; Enter calls its `clicked` with the index of the trace and [row, column]
   constructor(drawing) {
     Object.assign(this, { drawing, host: drawing.host, at: null });
     const { host } = this;

@@ -3,13 +3,14 @@
 export const ONE = 65534;
 export const BLOCKED = 65535;
 
-// Split bytes into a line of JSON and a copy of the bytes after it.
+// Split bytes into the value of a line of JSON and a copy of the bytes after the line.
 export function parted(bytes) {
   const end = bytes.indexOf(10);
   return [JSON.parse(new TextDecoder().decode(bytes.subarray(0, end))), bytes.slice(end + 1).buffer];
 }
 
-// Decode a line of JSON, followed by the packed (H, Q, K, N) codes of each site.
+// Decode a line of JSON, followed by the packed (H, Q, K, N) codes of each site. Returns the value of the line with
+// `codes`, the numbers of each site.
 export function decoded(bytes) {
   const [chunk, body] = parted(bytes);
   const [packed, n] = [new Uint8Array(body), chunk.steps.length];
@@ -52,7 +53,7 @@ export class Maps {
     return code === BLOCKED ? null : code / ONE;
   }
 
-  // The weights of one head as rows.
+  // The weights of one head as rows; null where a cell is blocked.
   weights(site, head) {
     const [, rows, columns] = this.chunk.sites[site];
     return Array.from({ length: rows }, (_, row) => Array.from({ length: columns }, (__, column) => this.cell(site, head, row, column)));

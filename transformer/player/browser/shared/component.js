@@ -1,9 +1,9 @@
 // How a component deals with its Streamlit page and the page's address.
 
 const LEAVING = 15000; // ms that leaving a page may take: long on a server that was just started
-const SOON = 100; // ms between two checks of whether the page still runs
+const SOON = 100; // ms between two checks of a state of Streamlit
 const streamlit = () => document.querySelector("[data-testid=stApp]")?.dataset ?? {}; // its states, as it writes them
-let left = -Infinity; // time of the press that leads to another page
+let left = -Infinity; // time of the press, or step in the history, that leads to another page
 let search = ""; // query of the address that was left
 
 // Note that a press leads to another page.
@@ -37,8 +37,8 @@ document.addEventListener("click", (event) => {
   }, SENT);
 }, true);
 
-// Without a connection Streamlit loses a press. So the last one waits, as the status line of the player says, and is
-// repeated once the connection is back.
+// Without a connection Streamlit loses a press. So the last click waits, as the status line of the player says, and is
+// repeated once the connection is back; a shortcut has no effect.
 const SENDING = ".stButton, .stDownloadButton, .stButtonGroup, .stCheckbox, .stRadio, .stFileUploader, .stPageLink, .st-key-story_leave, a[href]:not([target=_blank])";
 const SHORTCUTS = ["s", "p"]; // of Start and Pause
 const SETTLED = 500; // ms after which a connection that the server has closed meanwhile is known to be closed
@@ -86,12 +86,12 @@ export function whenRun(does) {
 
 const CROWD = 500; // ms over which the requests of many viewers are spread
 
-// Request a rerun of the page, not for all viewers at once.
+// Call `does`, which requests a rerun of the page; with more than a few viewers, not for all at once.
 export function spread(viewers, does) {
   setTimeout(() => whenRun(does), viewers > 4 ? Math.random() * CROWD : 0);
 }
 
-const AGAIN = 5000; // ms between two requests for a ticket
+const AGAIN = 5000; // least ms between two requests for a ticket
 const PATIENT = 15000; // ms that a new ticket from Python may take on a busy machine
 const MINUTE = 60000; // minimum age in ms of a page that is reloaded
 
@@ -135,7 +135,8 @@ export function whenGone(root, done) {
 }
 
 // Streamlit adds an entry to the browser's history for every parameter that a page writes into its address. Here only
-// a change of page and a chosen step or run add an entry; any other change replaces the current entry.
+// a change of page, opening or leaving a story, and a chosen step or run add an entry. Other changes replace the current
+// entry, or are dropped if they come from a page that is being left or opened.
 const TOGETHER = 1000; // ms within which several choices are one entry
 const push = (...entry) => {
   History.prototype.pushState.apply(history, entry);
@@ -152,7 +153,8 @@ history.pushState = (state, unused, address) => {
       if (has.has("story") || !has.size) push(state, unused, address);
       return;
     }
-    // Pages never drop the word from their address: such a change comes from a page that is being left or was left.
+    // Pages never drop the word, or else the run, from their address: such a change comes from a page that is being
+    // left or was left.
     if (had.has("word") ? !has.has("word") : had.has("run") && !has.has("run")) return;
     const other = had.get("step") !== has.get("step") || (had.has("run") && had.get("run") !== has.get("run"));
     // Without a word the page has not been drawn yet.

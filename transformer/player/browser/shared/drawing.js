@@ -1,9 +1,9 @@
-// Draws Plotly pictures and updates them in place: {spec, arrays, layout, step}, as in `Picture` of Python.
-// A new spec is drawn from scratch; arrays and parts of the layout are updated in place.
+// Draws Plotly pictures and updates them in place: {spec, arrays, layout, step, hatched}, as in `Picture` of Python.
+// A new spec, type size or theme is drawn from scratch; arrays and parts of the layout are updated in place.
 
 let library; // promise of the Plotly library
 
-// source: the address of the library, or a function that returns a promise of it
+// source: the address of the library, or a function that returns a promise of the library
 export function loadPlotly(source) {
   library ??= typeof source === "function" ? source() : new Promise((resolve, reject) => {
     if (window.Plotly) return resolve(window.Plotly);
@@ -71,8 +71,8 @@ function put(layout, path, value) {
   place[last] = value;
 }
 
-// If there is no room for every label of an axis, show only every n-th label. With a minimum type size (`least`),
-// no label is smaller.
+// If there is no room for every label of an axis, show only every n-th label, or turn slanted labels vertical. With a
+// minimum type size (`least`), no part of a label is smaller.
 function thinned(layout, host, least) {
   for (const [name, room] of [["yaxis", host.clientHeight], ["xaxis", host.clientWidth]]) {
     const { ticktext, tickfont } = layout[name] ?? {};
@@ -97,7 +97,7 @@ const striped = (rectangles) => rectangles.map(([x0, x1, y0, y1]) => ({
 }));
 
 const LEAST = 24; // minimum type size in pixels in fullscreen
-const NARROW = 240; // the width in pixels at which type has its usual size: labels need room
+const NARROW = 240; // the width in pixels up to which type has its usual size: labels need room
 
 // The menu of a picture stands in the margin above it, and is absent on touch screens, where it would stay.
 const CONFIG = {
@@ -118,7 +118,8 @@ export function areasOf(host) {
 }
 
 export class Drawing {
-  // usual: the height in pixels at which type has its usual size; clicked: called with the trace and the point
+  // usual: the height in pixels up to which type has its usual size; clicked: called with the indices of the trace and of
+  // the point, and with Plotly's point
   constructor(host, { plotly, clicked, usual = 400 }) {
     Object.assign(this, { host, plotly, clicked, usual, drawn: null, token: null, lines: [] });
     host.dataset.draws = 0;
@@ -226,7 +227,7 @@ export class Drawing {
     Plotly.relayout(this.host, { shapes: this.followed(this.host.layout.shapes) });
   }
 
-  // A dotted line at a step in every panel, outside of Plotly: it moves with every frame at no cost.
+  // Draw a dotted line at a step in every panel, or none for null; outside of Plotly, so that it is cheap to move.
   mark(step) {
     const { host } = this;
     for (const [i, { x: { range: [low, high] }, left, top, width, height }] of (this.areas ??= areasOf(host)).entries()) {
@@ -265,7 +266,7 @@ export class Drawing {
   }
 }
 
-// Show in the picture's place that it could not be drawn.
+// Log an error and, if nothing was drawn before, show in the picture's place that it could not be drawn.
 export function failed(host, error) {
   console.error(error);
   host.dataset.failed = String(error);

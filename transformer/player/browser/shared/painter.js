@@ -24,10 +24,10 @@ function ramp(scale) {
 
 const MARK = pixel([28, 24, 48]);
 const CORNER = 14; // side of the mark in a corner of a table on a screen of usual density
-const SHARP = 64; // pixels of a picture that is drawn with sharp edges, as those of toy tasks are
+const SHARP = 64; // largest width in pixels of a picture that is drawn with sharp edges, as those of toy tasks are
 const DARKEST = 0.9; // how dark a picture is where a value is 0
-const LARGEST = 14; // most pixels of a mark on a screen of usual density
-const SMALLEST = 5; // fewest pixels of a cell that has a mark
+const LARGEST = 14; // largest side of a mark in pixels on a screen of usual density
+const SMALLEST = 5; // smallest side in pixels of a cell that has a mark
 // Whether a pixel, (x, y) from the centre of a mark from -1 to 1, belongs to it; by code of a blocked cell: a slash, a
 // dot, both, a cross.
 const slash = (x, y, thin) => Math.abs(x + y) < thin;
@@ -89,7 +89,8 @@ const edges = (n, size) => Int32Array.from({ length: n + 1 }, (_, i) => Math.rou
 // corner: the colours of a mark in the upper right corner and of the edge of the mark;
 // image: a canvas to draw instead of colours, darkened where values are low.
 // cell: the pixels across and down of a cell; gap: the pixels between two cells; scale: the stops of the colours;
-// blocked: the colours of each code; content: while its entries are the same, only what lies over the cells is redrawn.
+// blocked: by code, a list that begins with the colour; content: while its entries and the size are the same, only what lies
+// over the cells is redrawn.
 export function paint(canvas, tables, cell, { scale, blocked = {}, gap = 0, content }) {
   const [wide, high] = [Math.max(...tables.map((one) => one.column + one.wide)), Math.max(...tables.map((one) => one.row + one.high))];
   const [xs, ys] = [edges(wide, cell[0]), edges(high, cell[1])];

@@ -1,4 +1,4 @@
-// A story: beats on one run, a race or the picture of a model. Keys go from beat to beat; viewers guess
+// A story: beats, each on one run, a race or the picture of a model. Keys go from beat to beat; viewers guess
 // hidden weights.
 
 import { nearest, upTo } from "../shared/chunks.js";
@@ -35,7 +35,7 @@ const guesses = new Map(); // run and beat to the guessed column; kept when Stre
 
 export class Story {
   // data: from pages/presentation/, with `tells` (whether this page leads) and `notes` (whether it shows notes);
-  // hooks: {base, plotly, fileName, tell, changed, leave, asks}
+  // anchor: id of the story's first run; hooks: {base, plotly, fileName, tell, changed, leave, asks}
   constructor(root, data, anchor, hooks) {
     Object.assign(this, { root, data, anchor, hooks, template: root.innerHTML, me: Math.random().toString(36).slice(2, 12) });
     Object.assign(this, { did: new Set(), follows: true, listens: new AbortController(), nows: [] });
@@ -93,7 +93,7 @@ export class Story {
     return [...(source?.sources ?? [source]), this.speakerSource].filter(Boolean);
   }
 
-  // Create a player for the beat, unless the current player shows the same.
+  // Create a player for the beat, unless the current player shows the same; none in the window of notes.
   open() {
     const { page, roles } = this.beat;
     const sides = this.data.notes ? [] : roles.map((name) => this.source(name));
@@ -161,7 +161,8 @@ export class Story {
     return page !== "Race" && (step === "turned" || (hides === "later" && !this.asks));
   }
 
-  // The selection of the beat, as a player expects it: the head that the beat names, or the head that the visitor chose.
+  // The selection of the beat, as a player expects it. Its head is the one that the beat names; else the head that has
+  // turned, if the beat shows that; else the head that the visitor chose.
   look() {
     const { word, kind, run } = this.beat, turned = this.nows[0]?.turned;
     const pinned = this.beat.pinned ?? (this.showsTurning && turned ? turned.slice(2) : heads.get(this.place) ?? null);
@@ -199,7 +200,7 @@ export class Story {
 
   // ---- Conditions ----
 
-  // Whether the runs have reached the step that the beat needs.
+  // Whether the runs have reached the step that the beat shows and the one that it waits for.
   there() {
     const { step, until, hides } = this.beat, { nows } = this;
     if (!nows.length) return false;
@@ -286,7 +287,7 @@ export class Story {
     else if (this.data.kind === "tour") this.leave();
   }
 
-  // The runs of the beat that a recording can replace.
+  // The runs of the beat that a recording can replace, and has not replaced yet.
   get replaceableRuns() {
     return this.beat.roles.filter((name) => this.data.runs[name].recording && this.source(name) !== this.data.runs[name].recording);
   }
@@ -366,7 +367,7 @@ export class Story {
     if (at.step !== null && differs("step")) this.does("past");
   }
 
-  // Show the hidden weights; the server sends them with a new ticket.
+  // Note a guess. On the page that leads, also show the hidden weights; the server sends them with a new ticket.
   reveal(column) {
     if (column !== undefined) guesses.set(`${this.anchor} ${this.at}`, column);
     if (!this.data.tells) return this.write(); // only the speaker reveals the answer
@@ -479,7 +480,7 @@ export class Story {
     player?.draw(true);
   }
 
-  // Update the time and the position of the arrow at intervals.
+  // Update the time, the arrow and the texts; called at intervals.
   tick() {
     const { beat, arrow } = this;
     this.root.dataset.time = clock(Date.now() - this.began);
