@@ -504,6 +504,12 @@ def test_own_models_can_race_even_if_they_have_no_recorded_step_in_common(offlin
     views = only(view, {1, 4, 7}), only(view, {0, 3, 6})
     found = walked(offline, tmp_path / "run.html", views, "one", [1, 4, 7])
     assert found == [[1, 0], [4, 3], [7, 6]]
+    offline.page.get_by_role("slider", name="Step").press("Home")
+    offline.page.wait_for_selector(".headlight-player[data-step='1']")
+    offline.page.keyboard.press("g")
+    offline.page.locator(".st-key-time_number input").fill("live")
+    offline.page.locator(".st-key-time_number input").press("Enter")
+    offline.page.wait_for_selector(".headlight-player[data-step='7']")
 
 
 def test_a_race_by_seconds_shows_each_run_at_its_last_step_within_the_time(view, offline, tmp_path):
