@@ -37,7 +37,7 @@ MAX_LEN = 26  # longest sequence, in tokens, that has a position
 QKV_BIAS = True
 OUTPUT_BIAS = True
 SCORE_SCALE = "sqrt_d_head"  # divides the scores: sqrt_d_head (the paper), sqrt_d_model (softer) or none
-CAUSAL_MASK = True  # no position attends to later ones, which hold its answer
+CAUSAL_MASK = True  # no position that writes attends to later ones, which hold its answer
 PADDING_MASK = True  # no position looks at [PAD]
 MASK_FILL = "-inf"  # the score of a masked cell: -inf or -1e9
 NORM = "layer"  # layer, or scalar: one gain and one bias for all features
@@ -259,7 +259,7 @@ def mask_for(tokens, causal):
 
 
 def draw_first_weights(model, tables):
-    """Initialise the weights as the settings say; by default, those of PyTorch stay."""
+    """Initialise the weights as the settings say; where they say nothing, those of PyTorch stay."""
     draw = {"xavier": nn.init.xavier_uniform_, "normal": lambda weight: nn.init.normal_(weight, std=0.01)}
     for module in model.modules():
         if INITIALISATION in draw and isinstance(module, (nn.Linear, nn.Embedding)):
@@ -329,7 +329,7 @@ class Transformer(nn.Module):
 
 # ---- Training ----
 def learning_rate(step):
-    """The rate at a step: it rises from zero, then falls to zero with the last step, or stays constant."""
+    """The rate at a step: it rises from zero, then falls almost to zero, or stays constant."""
     warmup = min(WARMUP_STEPS, STEPS)
     if step <= warmup:
         return LEARNING_RATE * step / warmup
