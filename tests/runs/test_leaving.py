@@ -232,3 +232,6 @@ def test_a_run_in_a_named_file_stays_read_only_and_is_not_claimed(server, tiny, 
     watched._asked_at -= 10
     assert registry.get(run.id) is watched
     assert not is_held(folder.with_suffix(".headlight"))  # so that `--resume` can claim it
+    later = server(library=True)  # opens the file when its process has ended
+    assert isinstance(later.get(run.id), FileRun)
+    assert not is_held(folder.with_suffix(".headlight"))

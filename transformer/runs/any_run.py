@@ -40,16 +40,17 @@ def keep_in_file(run: Run, path: Path, owner: str, written: Callable[[], None]) 
     run.keep_in(archive)
 
 
-def reopened(path: Path, lease: Lease, written: Callable[[], None]) -> AnyRun | None:
+def reopened(path: Path, lease: Lease, written: Callable[[], None], *, claims: bool) -> AnyRun | None:
     """Open a kept run: as a `Run`, or as a `FileRun` if it can only be watched; None if it cannot be opened.
 
     Args:
         lease: its share of the server from now on.
         written: as for `keep_in_file`.
+        claims: whether this process may claim the file, to train the run.
     """
     try:
         saved = read_run(path)
-        if saved.view.own or (not saved.can_go_on and saved.view.state != FAILED):
+        if saved.view.own or not claims or (not saved.can_go_on and saved.view.state != FAILED):
             return FileRun(path, lease)  # it can be viewed, but not trained
         try:
             archive = Archive(path, resumed=True)
