@@ -149,7 +149,7 @@ def _beat(view: RunView, word: str) -> dict[str, Any]:
     page = session.page if session.page in (RACE, INSIDE) else "Watch"
     at = selection.step()
     if page == RACE and at is not None and session.clock != CLOCKS[0]:
-        raise InputError("a slide compares runs by steps; choose “steps” beside the step, then add it again.")
+        raise InputError("a slide compares runs by steps; choose the clock “steps”, then add it again.")
     beat |= {"page": page, "word": word, "kind": kind}
     beat["head"] = f"{kept[0]}.{kept[1] + 1}" if kept else "clearest"
     beat["step"] = str(at) if at is not None else "end" if view.state in ENDED else "live"

@@ -168,7 +168,7 @@ def test_a_slide_of_a_race_is_added_by_steps_alone(visit):
     visitor.wait_until(lambda: all(run.view.frame for run in racers(visitor)))
     visitor.look().choose(clock="seconds")
     visitor.go_to_step(0).press("add_beat")
-    assert "compares runs by steps; choose “steps” beside the step" in visitor.at.toast[-1].value
+    assert "compares runs by steps; choose the clock “steps”" in visitor.at.toast[-1].value
     assert "own_story" not in visitor.at.session_state
     visitor.choose(clock="steps")
     visitor.go_to_step(0).press("add_beat")
