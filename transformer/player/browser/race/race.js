@@ -94,7 +94,7 @@ export class Race extends Player {
   // The head of the left run, as [site, head].
   head() {
     const { index } = this.source.sides[0].source;
-    const { site, head } = this.headOf(index, this.step());
+    const { site, head } = this.headOf(index, this.source.at(this.step()).steps[0]);
     return [site, head];
   }
 
