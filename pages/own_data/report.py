@@ -69,6 +69,7 @@ def train_button(*, disabled: bool) -> None:
 def go_to_watch() -> None:
     """Switch to the page Watch if that was asked for; call it before any widget is drawn."""
     if st.session_state.pop("pairs_to_watch", False):
+        session.page = "Watch"  # which carries out the request to start
         # Not None: Streamlit cannot clear the link while widgets of this page are bound to its parameters.
         st.switch_page("watch.py", query_params={})
 

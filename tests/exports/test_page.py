@@ -182,7 +182,7 @@ def test_a_page_of_a_few_steps_adds_little_to_plotly_js(recorded):
     assert 0 < passes <= page.ROOM_OF_PASSES
     assert 0 < parts <= page.ROOM_OF_PARTS
     assert sizes["plotly"] < 1_800_000
-    assert len(text.encode()) - passes - parts - sizes["plotly"] < 145_000
+    assert len(text.encode()) - passes - parts - sizes["plotly"] < 137_000
 
 
 def test_parts_of_scores_that_do_not_fit_are_left_out_and_the_last_step_comes_first(recorded, monkeypatch):

@@ -224,6 +224,7 @@ def modules() -> dict[str, str]:
         source = (_PLAYER / name).read_text(encoding="utf-8")
         source = re.sub(r'from "\./', f'from "headlight/{name.partition("/")[0]}/', source)
         source = source.replace('from "../', 'from "headlight/')
+        source = re.sub(r"^ *//.*\n", "", source, flags=re.MULTILINE)  # comments on lines of their own
         wanted += sorted({*re.findall(r'from "headlight/([a-z/]+\.js)"', source)} - {*wanted})
         sources[f"headlight/{name}"] = source
     return sources
