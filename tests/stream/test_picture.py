@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.stream.conftest import good
+from transformer.recording.recording import Recording
 
 SITES = ("encoder.0", "decoder.0.self", "decoder.0.cross")
 SIXTEEN_BITS = 1e-3
@@ -135,10 +136,17 @@ def test_an_invalid_request_is_refused_with_a_message(ask, what, asked, sentence
     assert answer.text.startswith(sentence)
 
 
-def test_a_request_before_the_first_snapshot_is_refused(ask, run):
-    run.view = replace(run.view, snapshots=())
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({}, "No weights of this run are kept, so there is nothing to look into."),
+        ({"frames": Recording()}, "There is nothing to look into yet: the untrained model is being built."),
+    ],
+)
+def test_a_request_without_a_snapshot_is_refused(ask, run, changes, sentence):
+    run.view = replace(run.view, snapshots=(), **changes)
     answer = ask("picture/0", word="cat")
-    assert (answer.status_code, answer.text.split(":")[0]) == (422, "There is nothing to look into yet")
+    assert (answer.status_code, answer.text) == (422, sentence)
 
 
 def test_an_unknown_route_is_not_found(ask):
