@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.player.following import following
-from pages.questions.asking import ask_word, asked_snapshot, model_of
+from pages.questions.asking import NO_WEIGHTS, ask_word, asked_snapshot, model_of
 from pages.questions.beams import beams_tab
 from pages.questions.breaking import break_tab
 from pages.questions.measure import measure_tab
@@ -61,10 +61,9 @@ def live(view: RunView) -> None:
         refused = str(error)
     with named:
         wanted = selection.step()
-        if snapshot is None and view.frames and view.state != FAILED:
-            st.markdown("No weights of this run are kept, so its model cannot be asked.")
-        elif snapshot is None:
-            st.markdown("" if view.state == FAILED else "Building the untrained model…")
+        if snapshot is None:
+            why = NO_WEIGHTS if view.frames else "Building the untrained model…"
+            st.markdown("" if view.state == FAILED else why)
         elif wanted is not None and wanted > view.step:
             st.markdown(f"The run is at step {view.step:,}: the model of step **{snapshot.step:,}** answers.")
         elif wanted is not None and wanted != snapshot.step:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # these import torch, which is loaded with the first question
 Draw: TypeAlias = "Callable[[RunView, Snapshot | None, Answer | None], None]"
 """Draws a tab for a run at one step, from the model's snapshot and its answer to the word; each
 may be None."""
+NO_WEIGHTS = "No weights of this run are kept, so its model cannot be asked."
 
 
 def ask_word(run: AnyRun) -> str:

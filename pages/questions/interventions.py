@@ -10,7 +10,7 @@ import numpy as np
 import streamlit as st
 
 from pages.controls.commands import INTERVENTION_SECONDS, await_effect, train_on
-from pages.questions.asking import asked_snapshot, asked_word, model_of
+from pages.questions.asking import NO_WEIGHTS, asked_snapshot, asked_word, model_of
 from pages.shared import ownership, selection
 from transformer.errors import InputError
 from transformer.insight.names import short_head_name
@@ -105,7 +105,7 @@ def _block(run: AnyRun, word: str, shown: tuple[str, int]) -> None:
     """Add the blocks that the widgets describe. Raises InputError if they are invalid."""
     snapshot = asked_snapshot(run.view)
     if snapshot is None:
-        raise InputError("No weights of this run are kept, so its model cannot be asked.", "block_cell")
+        raise InputError(NO_WEIGHTS, "block_cell")
     before = Interventions(blocked=blocks(run, word))
     both = before | Interventions(blocked=_asked_blocks(run.view, snapshot, word, shown, before))
     model_of(run.view, snapshot, both).answer(word)

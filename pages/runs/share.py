@@ -90,11 +90,9 @@ def _beside(run: AnyRun) -> dict[str, str]:
     Returns:
         Their link parameter; empty if the switch is off.
     """
-    own = [parent.id for parent in parents(run.view) if keyring.token_of(parent.id)]
+    own = [parent.id for parent in parents(run.view) if keyring.token_of(parent.id)][: selection.MOST_BESIDE]
     if not own or not st.toggle(
-        f"With the {min(len(own), selection.MOST_BESIDE)} runs before it"
-        if len(own) > 1
-        else "With the run before it",
+        f"With the {len(own)} runs before it" if len(own) > 1 else "With the run before it",
         key="share_parents",
         persist_state="session",
         help="Off: the link opens this run only. On: also the runs that it was started from, with their "

@@ -35,8 +35,11 @@ SETTING_OF_WIDGET = {
 }
 """Maps the key of a widget, which also appears in links, to the setting that the widget sets."""
 
-_FILES = {"task": "pairs", "tokenizer": "tokenizer_file"}
-"""Setting beside which a missing file is reported to the setting that holds the file."""
+_FILES = {
+    "task": ("pairs", "learns its owner's own pairs, which are", "task"),
+    "tokenizer": ("tokenizer_file", "reads its owner's own tokenizer, which is", "kind of tokenizer"),
+}
+"""By the setting beside which a missing file is reported: the setting that holds it, and words for it."""
 
 
 class Form:
@@ -97,16 +100,11 @@ class Form:
 
     def show_error(self, problem: InputError) -> None:
         """Show why the settings cannot be used; as information, not as an error, while a file is missing."""
-        absent = _FILES.get(problem.field or "")
+        setting, what, other = _FILES.get(problem.field or "", ("", "", ""))
         with self.places.get(problem.field or "", st.sidebar):
-            if absent is None or self.values.get(absent, "") is not None:
+            if self.values.get(setting, "") is not None:
                 show_error(in_words(str(problem)))
             elif ownership.only_watches():
-                what, other = (
-                    ("learns its owner's own pairs, which are", "task")
-                    if absent == "pairs"
-                    else ("reads its owner's own tokenizer, which is", "kind of tokenizer")
-                )
                 st.info(
                     f"This run {what} not shared. Upload your own on the page Your data, or choose another "
                     f"{other}."

@@ -69,8 +69,9 @@ def differing_settings(one: RunConfig, other: RunConfig) -> dict[str, tuple[Any,
     if "d_model" in changes:
         follow.add("d_ff")
     if "causal_mask" in changes:  # None is on or off by the topology
-        changes["causal_mask"] = here, there = one.model.masks["causal"], other.model.masks["causal"]
-        follow |= {"causal_mask"} if here == there else set()
+        changes["causal_mask"] = one.model.masks["causal"], other.model.masks["causal"]
+        if len({*changes["causal_mask"]}) == 1:
+            follow.add("causal_mask")
     return {name: change for name, change in changes.items() if name not in follow}
 
 

@@ -74,16 +74,15 @@ def styles(*names: str) -> str:
     return "".join((PLAYER / f"{name}.css").read_text(encoding="utf-8") for name in names)
 
 
-_COMPRESSED: set[str] = set()
-"""Names of the files that `compressed` has cached."""
+_COMPRESSED: dict[str, bytes] = {}
+"""What `compressed` has returned, by name."""
 
 
-@cache
 def compressed(name: str) -> bytes:
     """A file compressed with gzip, as most browsers request it; cached."""
-    content = gzip.compress(files()[name].read_bytes(), 6)
-    _COMPRESSED.add(name)
-    return content
+    if name not in _COMPRESSED:
+        _COMPRESSED[name] = gzip.compress(files()[name].read_bytes(), 6)
+    return _COMPRESSED[name]
 
 
 async def file(request: Request) -> Response:

@@ -25,8 +25,7 @@ def headers_of_a_page():
 
 
 def test_a_page_links_to_the_files_only_when_plotly_js_is_compressed(monkeypatch):
-    monkeypatch.setattr(files, "_COMPRESSED", set())
-    files.compressed.cache_clear()
+    monkeypatch.setattr(files, "_COMPRESSED", {})
     assert b"link" not in headers_of_a_page()
     small = next(name for name in files.files() if name.endswith("/keyring.js"))
     files.compressed(small)

@@ -94,10 +94,13 @@ def _scale(cell: Cell) -> Explained:
     )
 
 
+_FILLS = {"-inf": (r"-\infty", "minus infinity"), "-1e9": ("-10^9", "a large negative number")}
+"""By `mask_fill`: the score of a blocked cell in LaTeX, and in words."""
+
+
 def _mask(cell: Cell) -> Explained:
-    fill = r"-\infty" if cell.trace.config.model.mask_fill == "-inf" else "-10^9"
+    fill, elsewhere = _FILLS[cell.trace.config.model.mask_fill]
     why = REASONS[cell.code] if cell.code else "may be read"
-    elsewhere = "minus infinity" if cell.trace.config.model.mask_fill == "-inf" else "a large negative number"
     return Explained(
         sentence=f"The mask is added to the scores: 0 where a position may be read, {elsewhere} elsewhere.",
         formula=rf"m_{{ij}} = \begin{{cases}} 0 & \text{{where }} i \text{{ may read }} j \\ "
@@ -123,7 +126,7 @@ def _weights(cell: Cell) -> Explained:
     formula = r"w_{ij} = \frac{e^{\tilde{s}_{ij}}}{\sum_{j'} e^{\tilde{s}_{ij'}}}"
     sentence = "The softmax makes each row of scores a row of weights that add up to 1."
     if cell.code:
-        fill = r"-\infty" if cell.trace.config.model.mask_fill == "-inf" else "-10^9"
+        fill, _ = _FILLS[cell.trace.config.model.mask_fill]
         zero = rf"w{cell.here} = \frac{{e^{{{fill}}}}}{{\dots}} = 0"
         return Explained(sentence=sentence, formula=formula, numbers=zero, result=None)
     assert cell.table.codes is not None

@@ -143,14 +143,14 @@ class Transformer(nn.Module):
         blocks = self.interventions.blocks_at(site)
         if not blocks:
             return mask
-        device, side = keys.device, self.axes()[site].key
+        device = keys.device
         taken = blocked_cells(
             blocks,
             torch.arange(self.config.n_heads, device=device)[:, None, None],
             torch.arange(rows.start, rows.stop, device=device)[:, None],
             torch.arange(keys.size(1), device=device),
             keys[:, None, None, :],
-            lambda token: self._id_of(token, side),
+            lambda token: self._id_of(token, self.axes()[site].key),
         )
         return ~taken if mask is None else mask & ~taken  # type: ignore[no-any-return]
 

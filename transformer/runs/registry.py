@@ -322,8 +322,7 @@ class Registry:
             return None
         run = self._in_memory(id_)
         # The file of a run without an owner is not claimed: the program that gave it a name may continue it.
-        owned = self.owners.is_owned(id_)
-        free = isinstance(run, FileRun) and owned and run.can_be_taken_over
+        free = isinstance(run, FileRun) and self.owners.is_owned(id_) and run.can_be_taken_over
         if run is not None and not free:
             return run
         with self._opening:  # one at a time, so that no run is opened twice
@@ -333,7 +332,8 @@ class Registry:
             if path is not None and path.exists():
                 if (leaving := self._leaving.get(id_)) is not None:
                     leaving.wait(LEAVING_SECONDS)  # until then another process would seem to write the file
-                opened = reopened(path, Lease(self.queue, self.limits), self.make_room, claims=owned)
+                lease, owned = Lease(self.queue, self.limits), self.owners.is_owned(id_)
+                opened = reopened(path, lease, self.make_room, claims=owned)
             if opened is not None:
                 with self._lock:
                     self.owners.recall(id_)

@@ -321,7 +321,7 @@ class Watch:
 
     def _begin_run(self, first: Named) -> None:
         """Make the words whose maps are recorded, and the file. Raises InputError."""
-        if not 0 < self._share <= 1:
+        if not isinstance(self._share, int | float) or not 0 < self._share <= 1:
             raise InputError(f"share={self._share!r} is no share of the time; choose one like 0.03.", "share")
         pictures = self._examples.begin(first)
         self._pending = {text: [] for text in first}

@@ -9,6 +9,7 @@ import pytest
 import segno
 from streamlit.runtime.context import ContextProxy
 
+from pages.shared import selection
 from tests.pages.conftest import TINY
 from tests.pages.visitor import KEYS
 from transformer.runs.limits import Limits
@@ -205,6 +206,17 @@ def test_the_owner_can_share_the_earlier_runs_too(visit, second):
     assert len(ghost(guest)) == 3
     guest.at.query_params.clear()  # as navigation does
     assert guest.go("masks").link["with"] == second.run.view.after
+
+
+def test_a_link_names_as_many_earlier_runs_as_its_switch_says(second, monkeypatch):
+    middle = second.run
+    second.press("run_start").wait_until(lambda: second.run is not middle).until("finished")
+    assert second.at.toggle(key="share_parents").label == "With the 2 runs before it"
+    monkeypatch.setattr(selection, "MOST_BESIDE", 1)
+    second.set("share_parents", True)
+    assert second.at.toggle(key="share_parents").label == "With the run before it"
+    link = next(code.value for code in second.at.code if "with=" in code.value)
+    assert selection_of(link)["with"] == middle.id
 
 
 def test_a_link_that_others_can_open_has_a_qr_code_and_the_owner_s_link_is_shown_only_on_request(
