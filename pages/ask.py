@@ -59,11 +59,12 @@ def live(view: RunView) -> None:
         answer = None if snapshot is None else model_of(view, snapshot).answer(word)
     except InputError as error:
         refused = str(error)
+    if snapshot is None and view.frames:
+        refused = refused or NO_WEIGHTS
     with named:
         wanted = selection.step()
         if snapshot is None:
-            why = NO_WEIGHTS if view.frames else "Building the untrained model…"
-            st.markdown("" if view.state == FAILED else why)
+            st.markdown("" if refused else "Building the untrained model…")
         elif wanted is not None and wanted > view.step:
             st.markdown(f"The run is at step {view.step:,}: the model of step **{snapshot.step:,}** answers.")
         elif wanted is not None and wanted != snapshot.step:

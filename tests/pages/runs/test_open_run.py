@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from transformer.runs.demo import OF_STORIES
 from transformer.runs.registry import REGISTRY
 from transformer.storage.library import Library
 
@@ -71,3 +72,11 @@ def test_a_replay_can_be_viewed_but_not_trained(visit, make_run, tiny):
     assert not visitor.enabled("run_pause")
     visitor.go_to_step(0)
     assert visitor.player["first"]["step"] == 0
+
+
+def test_ask_says_that_a_recording_without_weights_cannot_be_asked(visit):
+    visitor = bring(visit({}), OF_STORIES["no-causal-mask"].read_bytes()).go("ask")
+    assert visitor.errors == ["No weights of this run are kept, so its model cannot be asked."]
+    assert not visitor.says("Building the untrained model")
+    visitor.tab("Break").press("block_add")
+    assert set(visitor.errors) == {"No weights of this run are kept, so its model cannot be asked."}
