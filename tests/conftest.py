@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sqlite3
@@ -53,6 +54,17 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     processors = os.cpu_count() or 1
     without_browser = config.option.markexpr.startswith("not browser")
     return min(4, 2 * processors if without_browser else processors)
+
+
+def pytest_collection() -> None:
+    """Collect without garbage collection, which takes a third of the processor time of collecting tests."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Exempt modules and tests from garbage collection: they are never released."""
+    gc.freeze()
+    gc.enable()
 
 
 LIVE, HELD_OUT = 40, 100

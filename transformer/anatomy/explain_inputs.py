@@ -116,4 +116,4 @@ INPUTS: dict[str, Callable[[Cell], Explained]] = {
     "positions": _positions,
     "plain": _plain,
 }
-"""Key of a table to the function that explains its cells."""
+"""Functions that explain the cells of a table, by the table's key."""

@@ -234,4 +234,4 @@ LAYERS: dict[str, Callable[[Cell], Explained]] = {
     "hidden": _hidden,
     "narrowed": _narrowed,
 }
-"""Key of a table to the function that explains its cells."""
+"""Functions that explain the cells of a table, by the table's key."""

@@ -96,4 +96,4 @@ EXPLAINERS: dict[str, Callable[[Cell], Explained]] = {
     "logits": _logits,
     "probabilities": _probabilities,
 }
-"""Key of a table to the function that explains its cells."""
+"""Functions that explain the cells of a table, by the table's key."""

@@ -20,7 +20,7 @@ from transformer.insight.names import site_name
 from transformer.recording.frame import Array
 
 Parts = dict[str, Array]
-"""Name of a part to what it adds at each position: (T, D) in a stream, (H, T, K) in queries or keys."""
+"""What each part adds at each position, by its name: (T, D) in a stream, (H, T, K) in queries or keys."""
 BIASES = "biases"
 MOST = 8
 """If a stream has more parts than this, the sublayers of each layer are added up."""
@@ -122,7 +122,7 @@ def _normed(trace: ForwardTrace, parts: Parts, one: ResidualPass) -> Parts:
 
 
 def _through(trace: ForwardTrace, parts: Parts, norm: str) -> Parts:
-    """The parts after a norm: each minus its mean, over the deviation of their sum; and the biases."""
+    """The parts after a norm: each minus its mean, divided by the deviation of their sum; and the biases."""
     model = trace.config.model
     whole = np.sum(list(parts.values()), axis=0)
     if model.norm == "scalar":

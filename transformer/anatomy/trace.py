@@ -25,7 +25,7 @@ from transformer.shared.interventions import check_interventions
 from transformer.tasks import Question, task_of
 
 Calls = dict[str, list[tuple[tuple[Any, ...], Tensor]]]
-"""Name of a module to its forward calls, each as (positional inputs, output)."""
+"""Forward calls of each module, by its name: (positional inputs, output) of each call."""
 
 
 @contextmanager

@@ -163,7 +163,7 @@ class Transformer(nn.Module):
         start: int = 0,
         packing: Packing | None = None,
     ) -> Tensor:
-        """Token ids (B, Q) at the positions start, start + 1, ... to their vectors, (B, Q, D).
+        """Vectors (B, Q, D) of token ids (B, Q) at the positions start, start + 1, ...
 
         Args:
             packing: of these tokens; if given, only the real tokens are embedded, (N, D).

@@ -129,7 +129,7 @@ class RunView(RunFacts):
     metrics: Metrics
     """The numbers of every step; rows are added to the same table while the run trains."""
     pictures: Pictures = field(default_factory=dict)
-    """For an own model: word to the name of an axis to the picture that its tokens are patches of."""
+    """For an own model: pictures by word and by the name of the axis whose tokens are their patches."""
     steps_per_second: float = 0.0
     """Over about the last second, at most the pace; 0 where unknown."""
     unsaved: str = ""

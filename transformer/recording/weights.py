@@ -38,8 +38,8 @@ class Snapshot:
 
     @property
     def weights(self) -> Mapping[str, Array]:
-        """Name of each parameter to its float32 numbers. Raises InputError if they are not kept any more, or
-        cannot be read."""
+        """Parameters by name, as float32 numbers. Raises InputError if they are not kept any more, or cannot
+        be read."""
         return self.source.read(self.step) if isinstance(self.source, Weights) else self.source
 
     @property
@@ -65,7 +65,7 @@ class Weights:
         self.tensors: Tensors = ()
         self.stored = stored
         self._lock = threading.RLock()
-        self._places: dict[int, bytes | None] = {}  # step to its numbers; None where they are in the file
+        self._places: dict[int, bytes | None] = {}  # numbers by step; None where they are in the file
 
     @property
     def nbytes_each(self) -> int:
@@ -91,7 +91,7 @@ class Weights:
             self.snapshots = (*(snapshot for snapshot in self.snapshots if snapshot.step < first), *made)
 
     def read(self, step: int) -> dict[str, Array]:
-        """Name of each parameter to its numbers at a step, float32. Raises InputError as `body`."""
+        """Parameters at a step by name, as float32 numbers. Raises InputError as `body`."""
         numbers = np.frombuffer(self.body(step), dtype="<f4")
         arrays, at = {}, 0
         for name, shape in self.tensors:

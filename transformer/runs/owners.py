@@ -26,10 +26,10 @@ class Owners:
 
     def __init__(self, kept: Callable[[str], str | None]) -> None:
         self._kept = kept
-        self._digests: dict[str, str | None] = {}  # id to the digest; None if there is no token
-        self._pages: dict[str, WeakSet[Visitor]] = {}  # id to the open pages that may command it
-        self._shown: dict[str, int | None] = {}  # id to the step that its owner shows
-        self._presentations: dict[str, dict[str, Any]] = {}  # id to the story that its owner presents with it
+        self._digests: dict[str, str | None] = {}  # by id of the run; None if there is no token
+        self._pages: dict[str, WeakSet[Visitor]] = {}  # open pages that may command it, by id
+        self._shown: dict[str, int | None] = {}  # step that its owner shows, by id
+        self._presentations: dict[str, dict[str, Any]] = {}  # story that its owner presents with it, by id
 
     def set_token(self, id_: str, token: str) -> None:
         """Set the token that commands a run; with an empty token the run cannot be commanded."""

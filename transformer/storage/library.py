@@ -100,7 +100,7 @@ class Library:
         self.folder = folder
         self._lock = threading.Lock()
         self._entries: dict[Path, Entry] = {}
-        self._names: dict[str, str] = {}  # id of a run to the name of its file
+        self._names: dict[str, str] = {}  # names of files, by id of the run
         self._looked_at = -math.inf
         self._making_room, self._made_room_at = threading.Lock(), -math.inf
         self.thinned: set[str] = set()

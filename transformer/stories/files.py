@@ -115,7 +115,7 @@ def _line(text: str, field: str, header: str = "", place: int = 0) -> str:
 
 
 def stories() -> dict[str, Story | InputError]:
-    """Name of each story to the story or to its error; one in the server's folder replaces a shipped one."""
+    """Stories by name, or the error of an invalid one; the server's folder replaces a shipped story."""
     folders = [SHIPPED, *([Path(named)] if (named := os.environ.get(ENVIRONMENT)) else [])]
     by_name: dict[str, Story | InputError] = {}
     for path in (path for folder in folders for path in sorted(folder.glob("*.toml"))):

@@ -46,8 +46,8 @@ class Report:
     learning_rates: tuple[float, ...]
     """Learning rates of the same steps."""
     tokens_per_second: float
-    """Target tokens of this step over the seconds that it took, evaluation included; where its numbers stay
-    on a GPU, over the seconds in which it was queued."""
+    """Target tokens of this step per second that it took, evaluation included; where its numbers stay on a
+    GPU, per second in which it was queued."""
     words: tuple[str, ...] = ()
     """The questions of this step's batch."""
     evaluation: Evaluation | None = None

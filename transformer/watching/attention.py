@@ -83,11 +83,11 @@ def attention_of(
         model: any model; its attention may be fused (`F.scaled_dot_product_attention`, `flex_attention`), or
             a softmax whose result is multiplied with values.
         inputs: a tensor, a tuple of positional arguments, or a mapping of keyword arguments.
-        attention: for any other model, a function that returns name to weights of shape (B, H, Q, K).
+        attention: for any other model, a function that returns weights by name, of shape (B, H, Q, K).
         sites: patterns of the names of the attentions, such as "decoder.*"; others are left alone.
 
     Returns:
-        Name of each attention to its weights, (B, H, Q, K) float32, in the order in which they were called; 0
+        Weights of each attention by its name, (B, H, Q, K) float32, in the order of their calls; 0
         in cells that a mask blocks. An attention has the name of the innermost module that was running; the
         second one in a module adds "#2", and each window of a local attention " window 1" and so on. Modules
         of one `ModuleList` with one head each, called with the same input, are one attention, whose name
@@ -136,9 +136,9 @@ class Observer:
         self._looks: dict[Sizes, int] = {}  # sizes of inputs to the number of looks so far
         self._unsettled: set[Sizes] = set()
         self.unmeasured: dict[str, str] = {}
-        """Name of an attention whose heads could not be switched off to the reason, in a sentence."""
+        """Attentions whose heads could not be switched off: the reason, in a sentence, by name."""
         self.left: dict[str, str] = {}
-        """Name of an attention that is left out to the reason; name and " NaN" to a note on its rows."""
+        """Attentions that are left out: the reason, by name; by name and " NaN", a note on its rows."""
 
     def look(self, inputs: Any, part: Part | None = None) -> dict[str, Seen]:
         """The attentions of the model for these inputs, in the order of their calls.

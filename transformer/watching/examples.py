@@ -69,8 +69,8 @@ class Examples:
             )
         self._tokens = tokens if isinstance(tokens, Mapping) else {}
         self._part = self._checked_parts(part)
-        self._kinds: dict[str, dict[str, Seen]] = {}  # word to site to what its columns are
-        # Word to the name of its input, and its index in the batch.
+        self._kinds: dict[str, dict[str, Seen]] = {}  # what the columns of a site are, by word and site
+        # By word: the name of its input, and its index in the batch.
         self._batches: dict[str, tuple[str, int | None]] = {}
         self.words: dict[str, Word] = {}
         """The words whose maps are recorded, by their text, from `begin` on."""

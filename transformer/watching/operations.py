@@ -195,8 +195,8 @@ class Observing(TorchFunctionMode):
         self._model = model
         self._inputs, self._found, self._wanted, self._layouts = inputs, found, wanted, layouts
         self._places: dict[Any, Tensor] = {}
-        self._traced: dict[int, tuple[Tensor, Trace]] = {}  # id to the tensor, which keeps the id taken
-        # Id to a softmax times values, which may be added up; its place in the arguments; and these.
+        self._traced: dict[int, tuple[Tensor, Trace]] = {}  # by id; the tensor keeps its id taken
+        # By id: a softmax times values, which may be added up; its place in the arguments; and these.
         self._weighted: dict[int, tuple[Tensor, Trace, int, Any]] = {}
         self._parts: dict[int, Call] = {}  # order of a softmax to what is known of its parts
         self._order = 0

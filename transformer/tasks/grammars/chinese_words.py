@@ -9,7 +9,7 @@ from transformer.tasks.grammars.lexicon import read_rows
 SIZE, AGE, PRICE, LOOKS, FAME, COLOUR = "size", "age", "price", "looks", "fame", "colour"
 _ROWS = read_rows("chinese")
 PATTERNS = dict(_ROWS["pattern"])
-"""Name of each pattern to what to look for in the attention."""
+"""What to look for in the attention, by the name of the sentence pattern."""
 TRACKED_WORDS = dict(_ROWS["tracked"])
 """Name of each pattern to one of its questions, the most instructive first."""
 

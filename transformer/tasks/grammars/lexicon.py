@@ -89,7 +89,7 @@ class Lexicon:
     contractions: dict[str, str]
     """The contractions of determiners of the other language with its word for "of"."""
     patterns: dict[str, str]
-    """Name of each sentence pattern to what to look for in the attention."""
+    """What to look for in the attention, by the name of the sentence pattern."""
     tracked_words: tuple[str, ...]
     """Questions to track at first, the most instructive first."""
 
