@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import streamlit as st
 from streamlit.components.v2 import manifest_scanner
-from streamlit.testing.v1 import local_script_runner
 
 from pages.controls import mask_switches
 from pages.questions import interventions
@@ -45,14 +44,6 @@ def own_components_alone() -> Iterator[None]:
     """Skip the search for components in all installed packages, which AppTest repeats for each visitor."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(manifest_scanner, "scan_component_manifests", list)
-        yield
-
-
-@pytest.fixture(autouse=True, scope="session")
-def pages_joined() -> Iterator[None]:
-    """Wait for a page by joining its thread; AppTest otherwise polls its state every millisecond first."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(local_script_runner, "require_widgets_deltas", lambda runner, timeout: None)
         yield
 
 

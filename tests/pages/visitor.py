@@ -7,7 +7,6 @@ import json
 import re
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -174,11 +173,10 @@ class Visitor:
     @property
     def run(self) -> Run | None:
         """The run or draft on this visitor's screen."""
-        for name in ("run", "draft"):
-            with suppress(KeyError):  # AppTest's `in` copies the whole state
-                if run := self.at.session_state[name]:
-                    return REGISTRY.get(run)
-        return None
+        state = self.at.session_state
+        return REGISTRY.get(
+            next((state[name] for name in ("run", "draft") if name in state and state[name]), None)
+        )
 
     @property
     def player(self) -> dict[str, Any]:
