@@ -140,7 +140,7 @@ def test_a_run_of_another_process_is_listed_and_watched_live_but_cannot_be_contr
         step = watch.number("live_map", "step")
         watch.until(lambda: watch.number("live_map", "step") > step, 60)
         expect(page.locator(".st-key-run_remote button")).to_contain_text("training")
-        expect(page.get_by_text("Changed:")).to_have_count(0)
+        expect(page.locator(".st-key-run_changes").get_by_text("Changed:")).to_have_count(0)
         assert [page.locator(f".st-key-{key} button").is_enabled() for key in ("run_pause", "run_stop")] == [
             False,
             False,

@@ -60,7 +60,7 @@ def test_review_stays_at_its_step_while_the_run_goes_on(watch, looks):
     for _ in range(looks):
         watch.page.wait_for_timeout(2000)
         assert watch.stands_at(3)
-        assert marker.bounding_box()["x"] == place
+        assert marker.bounding_box()["x"] == pytest.approx(place, abs=1)  # labels of the axis may widen
         expect(badge).to_have_text("looking back go to LIVE")
     assert newest(watch) > before
     assert watch.number("live_map", "draws") - draws < newest(watch) - before
