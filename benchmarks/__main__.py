@@ -2,8 +2,9 @@
 
     python -m benchmarks [--keep DIR] [NAME ...]
 
-Takes about two hours; with names, runs only these benchmarks. Do not use the machine meanwhile. With
-`--keep`, each result is stored in DIR/NAME.json, and a benchmark with a stored result is not run again.
+Takes about four hours, two thirds of them for `soak` and `page_memory`; with names, runs only these
+benchmarks. Do not use the machine meanwhile. With `--keep`, each result is stored in DIR/NAME.json, and a
+benchmark with a stored result is not run again.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ def main() -> int:
     answered = sorted(seconds for viewer in viewers for seconds in viewer.answer_seconds)
     ids = {viewer.query.split("run=")[1].split("&")[0] for viewer in viewers}
     counted = Counter(state_of.get(id_, "lost") for id_ in ids)
-    errors = [text for viewer in viewers for text in viewer.alerts]
+    errors = [text for viewer in viewers for text in viewer.errors]
     errors += [error.message for viewer in viewers for error in viewer.exceptions]
     row: dict[str, Any] = {
         "visitors": n,

@@ -162,7 +162,7 @@ def main() -> int:
     met |= {"messages_a_second": messages >= MESSAGES, "kilobytes_a_second": kilobytes <= KILOBYTES}
     who = {"browser": "one Chromium at full rate", **{n: f"{n} viewers" for n in ("20", "100", "290")}}
     figures = {
-        f"share of the time of training watched by {name}, relative to unwatched": f"{ratios[key]:.2f}"
+        f"share of the time that training has with {name}, relative to none": f"{ratios[key]:.2f}"
         for key, name in who.items()
     }
     figures["each viewer gets"] = f"{messages:.0f} messages a second and more, {kilobytes:.0f} kB at most"

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from streamlit.components.v2.bidi_component.main import _make_trigger_id
+from streamlit.proto.Alert_pb2 import Alert
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.Common_pb2 import FileUploaderState, UploadedFileInfo
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
@@ -56,6 +57,8 @@ class Viewer:
         self._shown: dict[str, Any] = {}  # the newest data of the player
         self.alerts: list[str] = []
         """Texts of warning and error boxes."""
+        self.errors: list[str] = []
+        """Texts of error boxes alone."""
         self.exceptions: list[Any] = []
         """Exceptions that were shown; the app's pages show none."""
         self._buttons: dict[str, str] = {}  # key to the id of a button
@@ -257,6 +260,8 @@ class Viewer:
             self.exceptions.append(widget)
         if kind == "alert":
             self.alerts.append(widget.body)
+            if widget.format == Alert.ERROR:
+                self.errors.append(widget.body)
         if kind == "number_input" and not widget.HasField("value" if widget.set_value else "default"):
             return  # empty
         if kind == "number_input":

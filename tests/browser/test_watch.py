@@ -164,6 +164,7 @@ def test_a_typed_word_becomes_a_button_and_shows_current_and_past_maps_in_any_st
 @pytest.mark.slow
 def test_invalid_settings_show_an_error_in_place_and_the_run_goes_on(watch):
     start(watch, CALM)
+    watch.page.get_by_text("All settings").click()
     for key, value, message in (
         ("heads", "3", "cannot be split into 3 equal heads"),
         ("layers_decoder", "0", "Decoder layers: 0 is outside 1 to 12"),

@@ -76,7 +76,7 @@ def boxes_of(model: Transformer) -> dict[str, tuple[str, ...]]:
     residual norm, or a stack's output: its final norm and, in the last stack, the map to logits. A parameter
     that several boxes share is listed in the first of them.
     """
-    parts: dict[str, tuple[str, ...]] = {}  # box to its modules
+    parts: dict[str, tuple[str, ...]] = {}  # modules by box
     name_of = {module: name for name, module in model.named_modules()}
     both = ("encoder", "src", model.encoder), ("decoder", "tgt", model.decoder)
     stacks = [(stack, side, len(layers)) for stack, side, layers in both if len(layers)]

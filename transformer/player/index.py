@@ -80,7 +80,7 @@ class Index:
         """The changes since the version before, as `_since` returns them; {"whole": True} if all is new."""
         self._config, self._look_for = config, look_for
         self._segments: dict[int, dict[str, Any]] = {}  # by the step at which each begins
-        self._texts: dict[str, int] = {}  # text to its index; most outputs stay the same
+        self._texts: dict[str, int] = {}  # indices by text; most outputs stay the same
         self._looks: dict[str, Any] = {}
         self._said: dict[str, Any] = {}  # the parts that can change, as of the last version
         self._basis: tuple[object, ...] = ()  # if it changes, the whole index is rebuilt

@@ -132,8 +132,8 @@ class Observer:
         self.model, self._attention, self._sites = unwrapped(model), attention, sites
         self._layouts: dict[Any, Layout | None] = {}
         self._settled: dict[tuple[str, Layout], Layout | None] = {}  # None: left out
-        self._siblings: dict[str, tuple[str, int]] = {}  # a module to its list, and to a number for its input
-        self._looks: dict[Sizes, int] = {}  # sizes of inputs to the number of looks so far
+        self._siblings: dict[str, tuple[str, int]] = {}  # by module: its list, and a number for its input
+        self._looks: dict[Sizes, int] = {}  # looks so far, by sizes of inputs
         self._unsettled: set[Sizes] = set()
         self.unmeasured: dict[str, str] = {}
         """Attentions whose heads could not be switched off: the reason, in a sentence, by name."""

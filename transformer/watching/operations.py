@@ -198,7 +198,7 @@ class Observing(TorchFunctionMode):
         self._traced: dict[int, tuple[Tensor, Trace]] = {}  # by id; the tensor keeps its id taken
         # By id: a softmax times values, which may be added up; its place in the arguments; and these.
         self._weighted: dict[int, tuple[Tensor, Trace, int, Any]] = {}
-        self._parts: dict[int, Call] = {}  # order of a softmax to what is known of its parts
+        self._parts: dict[int, Call] = {}  # what is known of the parts of a softmax, by its order
         self._order = 0
         self._operations = _Operations(self._operation)
         self._layer: Tensor | None = None

@@ -11,7 +11,7 @@ _ROWS = read_rows("chinese")
 PATTERNS = dict(_ROWS["pattern"])
 """What to look for in the attention, by the name of the sentence pattern."""
 TRACKED_WORDS = dict(_ROWS["tracked"])
-"""Name of each pattern to one of its questions, the most instructive first."""
+"""A question of each sentence pattern, by its name; the most instructive first."""
 
 
 @dataclass(frozen=True, eq=False)
