@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from pages.settings.beginnings import put
 from pages.settings.form import SETTING_OF_WIDGET
 from transformer.config import RunConfig
 from transformer.errors import InputError
@@ -85,4 +86,4 @@ def _reason(writing: Writing, unknown: float) -> str:
 
 def _change(settings: dict[str, Any]) -> None:
     """Callback: put settings into their widgets."""
-    st.session_state.update({_KEYS[name]: value for name, value in settings.items()})
+    put({_KEYS[name]: value for name, value in settings.items()})

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import streamlit as st
@@ -10,7 +13,7 @@ from pages.own_data.in_use import own_data
 from pages.settings.form import SETTING_OF_WIDGET, Form
 from pages.settings.presets import DEFAULT_PRESET, PRESETS, SHORT
 from pages.settings.task_settings import task_choice
-from pages.shared.session import session
+from pages.shared.session import Put, came_back, session
 from transformer.config import KINDS_OF, TASK_INFO, TASKS, RunConfig
 from transformer.config.recipes import RECIPES, recipe_config
 from transformer.config.tasks import for_pairs, with_task
@@ -19,6 +22,8 @@ from transformer.runs.any_run import AnyRun
 GOALS = {"none": None, "90%": 0.9, "95%": 0.95, "99%": 0.99, "100%": 1.0}
 OWN = "default"
 """The app's own recipe, which the presets vary."""
+DELIVERED_SECONDS = 1.0
+"""Seconds after which the browser is assumed to have received values that were put into drawn widgets."""
 
 
 def values_of(config: RunConfig) -> dict[str, Any]:
@@ -41,13 +46,56 @@ def base_of(config: RunConfig) -> RunConfig:
     )
 
 
+def put(values: dict[str, Any]) -> None:
+    """Put values into the widgets, before these are drawn."""
+    session.put = Put({key: st.session_state.get(key) for key in values}, values)
+    st.session_state.update(values)
+
+
+def _put_again() -> None:
+    """Put the values of the last `put` again, as long as the browser may not have received them.
+
+    Streamlit sends them once, with the script run that follows. A request of the browser that interrupts this
+    run, or was sent before its end, still contains the earlier values and would restore them.
+    """
+    if (last := _undelivered()) is None or came_back():
+        session.put = None
+        return
+    for key, value in last.values.items():
+        if st.session_state.get(key) in (last.earlier[key], value):
+            st.session_state[key] = value
+    last.drawn = last.drawn or time.monotonic()
+
+
+def _undelivered() -> Put | None:
+    """The last `put`, if the browser may not have received its values; else None."""
+    last = session.put
+    if last is None or last.drawn is None or time.monotonic() - last.drawn < DELIVERED_SECONDS:
+        return last
+    return None
+
+
+def _unless_outdated(callback: Callable[[], None]) -> Callable[[], None]:
+    """Skip a callback that a request causes only because it still contains the earlier values."""
+
+    @wraps(callback)
+    def called() -> None:
+        if (last := _undelivered()) is not None:
+            replaced = {key: value for key, value in last.earlier.items() if value != last.values[key]}
+            if replaced and all(st.session_state.get(key) == value for key, value in replaced.items()):
+                return
+        callback()
+
+    return called
+
+
 def fill(run: AnyRun) -> None:
     """Put the settings of a run into the widgets, before these are drawn; an own model has no settings."""
     if run.view.own is not None:
         return
     config = run.config
-    st.session_state.update(values_of(config))
-    st.session_state["preset"] = config.recipe if config.recipe in PRESETS else DEFAULT_PRESET
+    preset = config.recipe if config.recipe in PRESETS else DEFAULT_PRESET
+    put(values_of(config) | {"preset": preset})
 
 
 def fill_once(run: AnyRun | None) -> None:
@@ -89,14 +137,16 @@ def default_settings() -> RunConfig:
 
 
 def reset() -> None:
-    st.session_state.update(values_of(default_settings()))
+    put(values_of(default_settings()))
 
 
+@_unless_outdated
 def _preset_chosen() -> None:
     preset = PRESETS[_state("preset", PRESETS, DEFAULT_PRESET)]
-    st.session_state.update(values_of(preset.config))
+    put(values_of(preset.config))
 
 
+@_unless_outdated
 def _recipe_chosen() -> None:
     """Fill in the recipe in its own topology, at sizes fit for two cores."""
     recipe = RECIPES[_state("recipe", RECIPES, OWN)]
@@ -104,11 +154,13 @@ def _recipe_chosen() -> None:
     reset()
 
 
+@_unless_outdated
 def _topology_chosen() -> None:
     st.session_state["preset"] = DEFAULT_PRESET
     reset()
 
 
+@_unless_outdated
 def task_chosen() -> None:
     """Callback: fill in the sizes and training that the task needs, in the chosen recipe and topology.
 
@@ -125,6 +177,7 @@ def task_chosen() -> None:
 
 def fill_defaults() -> None:
     """If the widgets have no values yet, derive those that the link omits from those that it names."""
+    _put_again()
     if "preset" not in st.session_state:
         config = default_settings()
         if "preset" not in st.query_params and config.recipe in PRESETS:
@@ -149,6 +202,7 @@ def preset_choice() -> None:
     )
 
 
+@_unless_outdated
 def _short_preset_chosen() -> None:
     st.session_state["preset"] = _state("preset_short", PRESETS, DEFAULT_PRESET)
     _preset_chosen()

@@ -84,6 +84,17 @@ class OnScreen:
     clock: str = CLOCKS[0]
 
 
+@dataclass
+class Put:
+    """Values that were put into widgets, by key."""
+
+    earlier: dict[str, Any]
+    """The values that they replaced."""
+    values: dict[str, Any]
+    drawn: float | None = None
+    """When the widgets were first drawn with them, by `time.monotonic`; None if they were not."""
+
+
 def _step_of_link() -> int | None:
     asked = st.query_params.get("step", "")
     return int(asked) if asked.isdecimal() and len(asked) < 10 else None
@@ -146,6 +157,8 @@ class Session:
     settings_filled = Entry(False)
     """Whether the widgets have been filled with the settings of the run that the link names, if any."""
 
+    put = Entry[Put | None]()
+    """The values that were last put into the widgets of the settings, until the browser has received them."""
     settings = Entry[RunConfig | None]()
     """The settings as last drawn; None if they are invalid, or were not drawn yet."""
 

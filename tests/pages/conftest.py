@@ -14,6 +14,7 @@ from streamlit.components.v2 import manifest_scanner
 
 from pages.controls import mask_switches
 from pages.questions import interventions
+from pages.settings import beginnings
 from tests.pages.visitor import Visitor
 from transformer.config import RunConfig
 from transformer.recording import map_recorder
@@ -105,6 +106,12 @@ def patient_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a page wait up to 60 s for a change in its run's model, since the machine may be busy."""
     for part in (interventions, mask_switches):
         monkeypatch.setattr(part, "INTERVENTION_SECONDS", 60.0)
+
+
+@pytest.fixture(autouse=True)
+def delivered_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let settings be changed at once, since a visitor's requests always contain the values as last drawn."""
+    monkeypatch.setattr(beginnings, "DELIVERED_SECONDS", 0.0)
 
 
 @pytest.fixture

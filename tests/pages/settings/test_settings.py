@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+import streamlit as st
 
+from pages.settings import beginnings, sidebar
 from pages.settings.beginnings import base_of, values_of
 from pages.settings.presets import PRESETS, look_for
 from tests.pages.visitor import KEYS
@@ -182,6 +184,33 @@ def test_reset_restores_the_settings_of_the_chosen_preset(visit):
     assert visitor.value("preset") == "One layer each"
     assert shown(visitor) == of(PRESETS["One layer each"].config)
     assert visitor.run.config == PRESETS["One layer each"].config
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+@pytest.mark.parametrize("outdated", [False, True])
+def test_the_browser_receives_the_settings_of_a_run_whatever_it_sends_meanwhile(
+    visit, shared, monkeypatch, interrupted, outdated
+):
+    monkeypatch.setattr(beginnings, "DELIVERED_SECONDS", 60.0)
+    link = shared.link(steps=2, seed=4, batch_size=5, preset="One head")
+    visitor = visit(session={"known_runs": [link["run"]]})
+    earlier = visitor.at._tree.get_widget_states()
+    with monkeypatch.context() as patch:
+        if interrupted:  # the script run that should draw the settings
+            patch.setattr(sidebar, "settings", st.stop)
+        visitor.press(f"show_{link['run']}")
+    visitor._pass(earlier if outdated else None)
+    assert visitor.run.id == link["run"]
+    assert shown(visitor) == of(visitor.run.config)
+    assert visitor.value("preset") == "One head"
+    assert visitor.at.number_input(key="seed").proto.set_value
+    assert not visitor.says("Changed:")
+    visitor.set("seed", 7)  # a change made at once
+    assert visitor.value("seed") == 7
+    monkeypatch.setattr(beginnings, "DELIVERED_SECONDS", 0.0)
+    visitor.set("seed", 0)  # later, back to the earlier value
+    assert visitor.value("seed") == 0
+    assert not visitor.at.number_input(key="seed").proto.set_value
 
 
 def test_an_edited_setting_gives_a_new_untrained_model_with_the_same_words(visit):
