@@ -1,13 +1,13 @@
-"""Memory of one page that stays open: at LIVE, in a race, and while a film plays in a loop.
+"""Memory and nodes of one page that stays open: at LIVE, in a race, and while a film plays in a loop.
 
     python -m benchmarks.page_memory [--seeds N] [--json]
 
 One headless Chromium of 1280 x 720 stays on Watch for N minutes (`--seeds`) while a run of the default
 settings, without a goal, trains at full pace; then for a quarter of these minutes on Race, beside one
 without the causal mask; then for another quarter on Watch, while the film of the run is played again and
-again. Every 15 seconds, after a garbage collection, the heap of the page's JavaScript and the resident
-memory of Chromium's GPU process are measured. Of each of the three parts, the mean of the last quarter is
-compared with that of the second quarter: the first one loads what the part needs.
+again. Every 15 seconds, after a garbage collection, the heap of the page's JavaScript, the resident memory of
+Chromium's GPU process and the number of the page's nodes are measured. Of each of the three parts, the mean
+of the last quarter is compared with that of the second quarter: the first one loads what the part needs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ PLAY = ".st-key-time_play button"
 
 
 def measured(page: Page) -> dict[str, float]:
-    """Return megabytes after a garbage collection: of the page's heap and of the GPU process."""
+    """Return figures after a garbage collection: megabytes of the page's heap and of the GPU process, and the
+    number of the page's nodes."""
     session = page.context.new_cdp_session(page)
     session.send("HeapProfiler.collectGarbage")
     session.send("Performance.enable")
@@ -86,11 +87,11 @@ def main() -> int:
     for part in ("LIVE", "race", "film"):
         some = [row for row in rows if row["part"] == part]
         quarters = [some[len(some) * i // 4 : len(some) * (i + 1) // 4] for i in range(4)]
-        for what in ("heap", "gpu"):
+        for what, unit in (("heap", "MB"), ("gpu", "MB"), ("nodes", "nodes")):
             second, last = (statistics.mean(row[what] for row in quarters[i]) for i in (1, 3))
             met[f"{part}_{what}"] = last / second <= LIMIT
             figures[f"{what} of a page, {part}: last quarter, relative to the second"] = (
-                f"{last / second:.2f} ({last:.0f} MB)"
+                f"{last / second:.2f} ({last:,.0f} {unit})"
             )
     for what, figure in figures.items():
         sys.stdout.write(f"{what}: {figure} (limit {LIMIT})\n")

@@ -138,14 +138,17 @@ def test_a_run_without_steps_has_axes_and_no_lines():
     assert tuple(figure.layout.xaxis.range) == (0, 300)
 
 
-def test_a_long_run_is_thinned_in_the_picture_but_its_evaluations_are_not():
+def test_a_long_run_is_thinned_in_the_picture_and_its_evaluations_are_not_but_few_of_them_are_marked():
     run = series(6000, every=25)
     found = lines(picture(run, planned=6000))
     for name in ("training", "letters right (training)"):
         assert len(found[name].x) == 500
     assert len(ghost(run)["0.x"]) == 500
     assert found["training"].y[0] == pytest.approx(run.loss[:12].mean())
-    assert len(found["test words right"].x) == 240
+    evaluations = found["test words right"]
+    assert len(evaluations.x) == 240
+    assert evaluations.mode == "lines+markers"
+    assert 0 < evaluations.marker.maxdisplayed <= 60
 
 
 def test_the_spec_stays_the_same_while_training_goes_on():

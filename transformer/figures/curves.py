@@ -15,6 +15,9 @@ from transformer.figures.parts import PAPER, Part, line, note
 from transformer.figures.picture import Array, Picture
 
 MAX_POINTS = 500
+MAX_MARKERS = 60
+"""Maximum number of points of a curve that are marked: each marker is an element of the page, and more would
+overlap."""
 AXIS: Part = {"zeroline": False, "tickfont": {"size": 12}}
 
 
@@ -78,6 +81,7 @@ def highest_loss(n_tokens: int, *losses: Array) -> float:
     return top if highest <= top else 2.0 * float(np.ceil(highest / 2.0))
 
 
+MARKS: Part = {"size": 7, "maxdisplayed": MAX_MARKERS}
 MARKER: Part = line(
     (0, 0), (0, 1), {"color": colors.MARKER, "width": 2, "dash": "dot"}, yref="paper", visible=False
 )
@@ -249,4 +253,4 @@ def _curve(name: str, axis: str, color: str, width: float, *, dash: str = "solid
     unit = "%{y:.1%}" if axis == "y2" else "%{y:.3f}"
     look = {"color": color, "width": width, "dash": dash}
     hover = f"{name}: {unit}<extra></extra>"
-    return curve(legend or name, look, hover, yaxis=axis, showlegend=bool(legend), marker={"size": 7})
+    return curve(legend or name, look, hover, yaxis=axis, showlegend=bool(legend), marker=MARKS)
