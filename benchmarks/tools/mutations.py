@@ -50,6 +50,8 @@ BESIDES = {
     "pages/masks": ["tests/pages/explanations"],
     "pages/stream": ["tests/stream"],
     "pages/player": ["tests/player"],
+    "pages/presentation": ["tests/pages/test_stories.py"],
+    "pages/controls": ["tests/pages/test_race.py", "tests/pages/test_own_model.py"],
 }
 """Tests of a folder or file that are not named after it."""
 WIRING = ["tests/pages/shared", "tests/pages/controls"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from transformer.figures import colors
 from transformer.figures.alignment import Aligned, alignment
 
 CAT = Aligned(
@@ -26,6 +27,7 @@ def test_only_links_have_a_visible_line():
         row, column = divmod(i, columns)
         shape = figure["layout"]["shapes"][i]
         assert (shape["x0"], shape["x1"]) == (below[row], above[column])
+        assert (shape["line"]["color"] == colors.HIGHLIGHT) is (row == 0)  # until the pointer is on a token
 
 
 def test_a_token_without_a_link_is_italic_and_has_a_sign_opposite_it():

@@ -98,6 +98,15 @@ def test_every_number_of_the_run_has_a_line_that_differs_by_more_than_colour():
     assert len({colors.TRAIN, colors.HELD_OUT, colors.FREE, colors.GHOST}) == 4
 
 
+def test_losses_and_shares_that_are_evaluated_at_different_steps_have_their_own_steps():
+    run = series(24)
+    steps = np.arange(1, 25)
+    found = lines(picture(replace(run, held_out_loss=np.where(steps % 6 == 0, 2.0, NAN))))
+    assert list(found["test words right"].x) == [4, 8, 12, 16, 20, 24]
+    assert list(found["test (given right answer)"].x) == [6, 12, 18, 24]
+    assert list(found["test (on its own)"].x) == [4, 8, 12, 16, 20, 24]
+
+
 def test_a_translation_counts_tokens_and_sentences():
     made = picture(series(12), called=("tokens", "sentences"))
     assert {"tokens right (training)", "test sentences right"} <= {*lines(made)}

@@ -101,8 +101,14 @@ def test_every_length_up_to_the_longest_has_a_bar():
     assert questions["y"] == [0, 2, 0, 0, 1]
     assert answers["y"] == [1, 0, 2, 0, 0]
     assert figure["layout"]["xaxis"]["title"]["text"] == "length: questions in words, answers in characters"
+    assert figure["layout"]["xaxis"]["dtick"] == 1
     assert questions["yaxis"] == "y"
     assert answers["yaxis"] == "y2"
+
+
+def test_a_long_axis_of_lengths_has_at_most_twelve_ticks():
+    figure = length_histogram([3, 40], [1], unit=("words", "words"), title="t").figure()
+    assert figure["layout"]["xaxis"]["dtick"] == 4
 
 
 def test_a_unit_that_both_sides_share_is_named_once():

@@ -14,6 +14,7 @@ from transformer.decoding.greedy import Written
 from transformer.insight.scores import head_scores
 from transformer.recording.activations import record
 from transformer.recording.weights import Snapshot
+from transformer.recording.words import encode_answered
 from transformer.shared.attention_info import reading_sites
 from transformer.shared.interventions import NO_INTERVENTIONS
 from transformer.tasks.corpus import Corpus, Pair
@@ -95,6 +96,7 @@ def test_maps_of_an_unknown_answer_run_over_the_output_of_the_model(state, topol
     frame = frame_of(made)
     assert [tracked.forced for tracked in frame.words] == [True, False, True, False]
     sep = ("[SEP]",) if topology == "decoder-only" else ()
+    batch = encode_answered(made.model, made.task, [made.task.question(one.text) for one in frame.words])
     for row, tracked in enumerate(frame.words):
         assert (tracked.answer is None) is (row in (1, 3))
         question = tracked.text.split()
@@ -105,6 +107,7 @@ def test_maps_of_an_unknown_answer_run_over_the_output_of_the_model(state, topol
         assert "".join(tracked.pieces) == tracked.output
         assert tracked.tgt_tokens == ("[SOS]", *(question if sep else ()), *sep, *written)
         assert tracked.expected[-len(written) - 1 :] == (*written, "[EOS]")
+        assert shown(made, batch, row) == tracked.tgt_tokens
         assert (tracked.wanted, tracked.links, tracked.right) == ((), None, False)
         assert tracked.n_written == len(tracked.pieces)
         # Reading its own output, the model predicts the same output again, token by token.

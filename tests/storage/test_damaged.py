@@ -261,15 +261,21 @@ def test_pages_that_name_each_other_again_and_again_are_refused_in_time(files, t
 
 
 @pytest.mark.parametrize(
-    ("n", "why"), [(3, "the maps of step 0 are there twice"), (12_000, "more frames than a run can have")]
+    ("n", "last", "why"),
+    [
+        (3, 9, "the maps of step 0 are there twice"),
+        (1, 0, "the maps of step 0 are there twice"),
+        (12_000, 9, "more frames than a run can have"),
+    ],
 )
-def test_maps_that_overlap_or_are_too_many_are_refused_in_time(files, tmp_path, n, why):
+def test_maps_that_overlap_or_are_too_many_are_refused_in_time(files, tmp_path, n, last, why):
     path = tmp_path / "many.headlight"
     path.write_bytes(files[0][0])
     with closing(sqlite3.connect(path)) as database:
         (data,) = database.execute("SELECT data FROM map WHERE first = 0").fetchone()
         rows = ((99 + i, 0, 0, data) for i in range(n))
         database.executemany("INSERT INTO map VALUES (?, ?, ?, ?)", rows)
+        database.execute("DELETE FROM map WHERE first > ?", (last,))
         database.commit()
     began = time.thread_time()
     with pytest.raises(InputError, match=why):
