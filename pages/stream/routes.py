@@ -23,8 +23,8 @@ from pages.stream.files import FirstPage, compressed, file, plotly
 M_ARENA_MAX, N_HEAPS = -8, 2
 """The option of `mallopt` (malloc.h), and its value here."""
 COLLECTED_AT = 10_000
-"""Number of new objects at which Python collects garbage: with the default of 700, collections take a fifth of
-the time in which torch is imported."""
+"""Number of new objects at which Python collects garbage: with its default of 700, collections take a fifth
+of the time in which torch is imported."""
 SHUTDOWN_SECONDS = 1
 """Seconds that the server waits at shutdown for its connections to close."""
 
