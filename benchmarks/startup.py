@@ -31,7 +31,7 @@ from benchmarks.tools.server import ROOT, clean_environment, free_port, until_he
 APP, PLAIN = "app.py", "benchmarks/tools/plotly_page.py"
 MAP = {APP: ".st-key-live_map .live-figure[data-step]", PLAIN: ".js-plotly-plot .main-svg .hm"}
 """The CSS selector of the first figure of each script."""
-WARM, TRAINED = 1.3, 1.5
+WARM, TRAINED = 1.25, 1.5
 """Maximum ratios: to the page with one chart; to `import torch` plus the first visit to that page."""
 TRAINING = """() => {
   const step = document.querySelector(".st-key-live_map .live-figure")?.dataset.step;

@@ -250,7 +250,7 @@ class Observer:
         return (
             f"{type(self.model).__name__} has no attention that can be observed{named}: neither a fused one "
             "of PyTorch, nor a softmax whose result is multiplied with values. Pass a function "
-            "attention(model, inputs) that returns name to weights of shape (B, H, Q, K)."
+            "attention(model, inputs) that returns weights of shape (B, H, Q, K) by name."
         )
 
     def _observed(self, inputs: Any) -> dict[str, Seen]:
