@@ -19,6 +19,7 @@
   setInterval(() => {
     const { testConnectionState: state } = document.querySelector("[data-testid=stApp]")?.dataset ?? {};
     if (!state) return; // Streamlit is still loading
+    document.documentElement.toggleAttribute("data-lost", Boolean(document.querySelector(".headlight-player[data-lost]"))); // for the style of buttons
     const connected = state === "CONNECTED" && navigator.onLine, alone = !document.querySelector(".headlight-player");
     known ||= connected;
     since = connected && (!alone || document.hidden) ? 0 : since + TICK;

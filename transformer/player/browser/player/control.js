@@ -128,14 +128,16 @@ export class Control {
     Object.assign(this, { steps, planned, isLive: live });
     if (!this.pressed) this.place(step);
     else this.place(this.shown);
-    this.button.textContent = playing ? "■ Replay" : "▶ Replay"; // a sign of pause would seem to be of the training
+    const replay = playing ? "■ Replay" : "▶ Replay"; // a sign of pause would seem to be of the training
+    if (this.button.textContent !== replay) this.button.textContent = replay;
     this.button.ariaLabel = playing ? "Stop the film" : "Play the film";
     this.button.disabled = steps.length < 2;
     const follows = live || (state !== "training" && step === steps.at(-1)); // no step is later
     this.liveButton.ariaPressed = live;
     this.badge.className = `st-key-time_badge ${follows ? (state === "training" ? "live" : "newest") : "review"}`;
     const newest = { training: "LIVE", idle: "untrained", paused: "newest step", queued: "newest step" }[state] ?? "last step";
-    this.badge.innerHTML = follows ? `${state === "training" ? "● " : ""}${newest}` : `looking back <small>go to ${newest}</small>`;
+    const badge = follows ? `${state === "training" ? "● " : ""}${newest}` : `looking back <small>go to ${newest}</small>`;
+    if (this.badge.written !== badge) this.badge.innerHTML = this.badge.written = badge;
     this.liveButton.title = live ? "The screen follows the run." : `Follow the run again: it is ${state} at step ${counted(last)}.`;
     this.setMoments(moments);
   }
