@@ -180,7 +180,7 @@ def film(page: Page, address: str) -> dict[str, float]:
     began = time.perf_counter()
     while (passed := time.perf_counter() - began) < FILMED:
         share = abs(1 - passed % 2)  # there and back: the slider has fewer pixels than pictures are drawn
-        page.mouse.move(box["x"] + 10 + share * (box["width"] - 20), y)  # returns when the page has handled it
+        page.mouse.move(box["x"] + 10 + share * (box["width"] - 20), y)  # waits for the page
     steps = page.evaluate("window.drawn.map(([, step]) => step)")
     dragged = sum(later != earlier for earlier, later in pairwise(steps))
     page.mouse.up()
