@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from pages.shared.plain import plain
-from tests.browser.conftest import STEADY
+from tests.browser.conftest import RUNS, STEADY
 from tests.security.stranger import run_in_thread, visiting
 
 
@@ -59,6 +59,10 @@ def test_an_owner_who_reloads_right_after_start_still_controls_the_run(first_vis
     watch.until(lambda: enabled(watch, "run_stop"), what="its Stop button")
     watch.click("run_stop")
     watch.until(lambda: watch.state == "stopped")
+    watch.open("/")  # a plain visit lists the run, and does not open it again
+    expect(watch.page.locator(RUNS)).to_have_count(1)
+    watch.until_settled()
+    assert "run=" not in watch.page.url
 
 
 def test_the_owner_link_gives_control_to_another_device_and_its_secret_leaves_the_address(

@@ -56,9 +56,10 @@ export default function keyring({ data: [runs, ownData, told, draft], setTrigger
   } catch {
     // full or forbidden: the session knows its tokens; after a reload, the visitor can only watch
   }
+  const draftBefore = before && !own[before[0]] ? before : null; // a run that is stored is in the list, and not opened again
   // `told` comes from the server: after a restart it is false, and the tokens are sent again.
-  if ((unknown.length || (before && !own[before[0]]) || (name && !ownData)) && !told) {
-    const tell = () => setTriggerValue("found", [unknown.map(([id, { token, at }]) => [id, token, at]), name, before]);
+  if ((unknown.length || draftBefore || (name && !ownData)) && !told) {
+    const tell = () => setTriggerValue("found", [unknown.map(([id, { token, at }]) => [id, token, at]), name, draftBefore]);
     afterFirstPicture(tell);
   }
 }
