@@ -1,4 +1,4 @@
-"""The page of docs that lists every size and colour of the style sheets."""
+"""Style sheets: their sizes and colours are listed in docs, and no selector makes every change expensive."""
 
 from __future__ import annotations
 
@@ -29,3 +29,11 @@ def test_every_size_of_type_in_the_style_sheets_is_listed():
     own = {size for size in sizes if not size.startswith("var(") and size != "inherit"}
     assert len(own) > 5
     assert [size for size in own if size not in LISTED] == []
+
+
+def test_no_change_of_a_picture_restyles_the_whole_page():
+    """A selector `:root:has(…)` is evaluated again at every change, for all elements that it styles."""
+    selectors = [
+        found for sheet in SHEETS for found in re.findall(r"(?::root|html|body):has\(", sheet.read_text())
+    ]
+    assert selectors == []
