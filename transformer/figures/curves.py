@@ -81,7 +81,6 @@ def highest_loss(n_tokens: int, *losses: Array) -> float:
     return top if highest <= top else 2.0 * float(np.ceil(highest / 2.0))
 
 
-MARKS: Part = {"size": 7, "maxdisplayed": MAX_MARKERS}
 MARKER: Part = line(
     (0, 0), (0, 1), {"color": colors.MARKER, "width": 2, "dash": "dot"}, yref="paper", visible=False
 )
@@ -253,4 +252,5 @@ def _curve(name: str, axis: str, color: str, width: float, *, dash: str = "solid
     unit = "%{y:.1%}" if axis == "y2" else "%{y:.3f}"
     look = {"color": color, "width": width, "dash": dash}
     hover = f"{name}: {unit}<extra></extra>"
-    return curve(legend or name, look, hover, yaxis=axis, showlegend=bool(legend), marker=MARKS)
+    points = {"size": 7, "maxdisplayed": MAX_MARKERS}
+    return curve(legend or name, look, hover, yaxis=axis, showlegend=bool(legend), marker=points)
