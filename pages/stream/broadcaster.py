@@ -176,6 +176,7 @@ class RunBroadcaster:
         elif not view.frames:
             message = failure(view) if view.state == FAILED else "Building the untrained model…"
         frame = view.frame
+        seconds, loss = view.metrics.at(at)
         return {
             "state": view.state,
             "step": view.step,
@@ -189,8 +190,8 @@ class RunBroadcaster:
             "turned": view.turned_at
             and [view.turned_at[0], short_head_name(*view.turned_at[1:]), *view.turned_at[1:]],
             "at": at,
-            "loss": view.metrics.at(at)[1] if at >= 0 else None,
-            "seconds": view.metrics.at(at)[0],
+            "loss": loss if loss is not None and math.isfinite(loss) else None,  # JSON has no NaN
+            "seconds": seconds,
             "seen": buttons_state(view),
             "viewers": n_viewers,
             "every": ALONE if n_viewers <= FEW else TOGETHER,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
 
@@ -38,6 +39,13 @@ def test_a_page_without_a_known_word_is_sent_only_the_state(opened, run, said):
     first = page.drawn()
     assert (first.now["at"], first.maps) == (30, b"")
     assert (last := page.settled()) is None or last.maps == b""
+
+
+@pytest.mark.parametrize("loss", [math.nan, math.inf])
+def test_a_loss_that_is_no_number_is_sent_as_unknown(opened, run, monkeypatch, loss):
+    monkeypatch.setattr(type(run.view.metrics), "at", lambda metrics, step: (1.5, loss))
+    now = opened(run.id, word="cat").drawn().now
+    assert (now["loss"], now["seconds"], now["at"]) == (None, 1.5, 30)
 
 
 def test_a_page_is_sent_the_reason_for_waiting_until_something_is_recorded(opened, run):

@@ -539,6 +539,36 @@ def test_the_router_of_a_mixture_of_experts_is_no_attention():
     assert list(attention_of(model, inputs)) == list(shapes)
 
 
+class Routed(nn.Module):
+    """A block whose gate weighs the outputs of three experts."""
+
+    def __init__(self):
+        super().__init__()
+        self.gate, self.experts = nn.Linear(8, 3), nn.ModuleList(nn.Linear(8, 8) for _ in range(3))
+
+    def forward(self, x):
+        each = torch.stack([expert(x) for expert in self.experts], -2)
+        return x + (self.gate(x).softmax(-1).unsqueeze(-1) * each).sum(-2)
+
+
+def test_the_routers_of_later_blocks_are_no_attention_either():
+    with pytest.raises(InputError):
+        attention_of(nn.Sequential(Routed(), Routed(), Routed()), torch.randn(2, 10, 8))
+
+
+class Difference(nn.Module):
+    """A difference of two softmaxes, some of whose weights are negative."""
+
+    def forward(self, x):
+        return ((x @ x.mT).softmax(-1) - 0.8 * (x @ x.roll(1, -1).mT).softmax(-1)) @ x
+
+
+def test_weights_below_zero_are_left_out_with_a_sentence():
+    torch.manual_seed(0)
+    with pytest.raises(InputError, match=r"is left out: some of its weights are negative \(-0\.\d\d\)"):
+        attention_of(Difference(), torch.randn(2, 6, 4))
+
+
 @pytest.mark.parametrize(
     ("name", "shown"),
     [

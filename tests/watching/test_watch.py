@@ -274,6 +274,7 @@ def growing(model, inputs):
         (Toy(), {"tokens": {"line": {"*": list("abc")}}}, "has 7 positions, but 3 tokens were given for"),
         (Toy(), {"tokens": {"line": {"cross*": "abc"}}}, "no attention is called 'cross*'; there are body"),
         (Toy(), {"tokens": {"word": "abc"}}, "there is no input 'word'"),
+        (Toy(), {"tokens": {"line": torch.arange(7)}}, "those of 'line' are no lists of texts"),
         (
             Toy(),
             {"tokens": {"line": "abc"}},

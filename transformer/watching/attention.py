@@ -416,6 +416,11 @@ class Observer:
         if (sums[~none] > 1 + most).any():
             self.left[call.site] = f"{call.site} is left out: its rows add up to {sums[~none].max():.2f}."
             return None
+        if (lowest := np.nanmin(weights, initial=0)) < -most:
+            self.left[call.site] = (
+                f"{call.site} is left out: some of its weights are negative ({lowest:.2f})."
+            )
+            return None
         rest = bool((sums[~none] < 1 - most).any())
         if rest:
             weights = np.concatenate([weights, (1 - sums)[..., None]], -1)

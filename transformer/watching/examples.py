@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -65,6 +66,14 @@ class Examples:
             say(
                 InputError(
                     "tokens maps the names of inputs to tokens, as {'example': tokens} does.", "tokens"
+                )
+            )
+        if isinstance(inputs, Mapping) and len(inputs) > 1 and inputs.keys() <= _arguments(observer.model):
+            say(
+                InputError(
+                    f"inputs has an entry for each example, but {', '.join(inputs)} are arguments of "
+                    "forward. If they belong to one call, give {'example': inputs}.",
+                    "inputs",
                 )
             )
         self._tokens = tokens if isinstance(tokens, Mapping) else {}
@@ -174,8 +183,12 @@ class Examples:
         for text, maps in first.items():
             try:
                 labels[text] = labels_of(text, maps, self._tokens_of(text), self._kinds[text])
-            except InputError as error:  # shown with positions
-                self._say(error)
+            except Exception as error:  # what was given may be of any type; positions are shown
+                self._say(
+                    error
+                    if isinstance(error, InputError)
+                    else InputError(f"tokens: those of {text!r} are no lists of texts ({error}).", "tokens")
+                )
                 labels[text] = labels_of(text, maps, (), self._kinds[text])
         self.axes = grouped(first, labels)
         self.words = {text: word_of(text, self.axes, labels[text]) for text in first}
@@ -246,6 +259,14 @@ class Examples:
             return weights
         padding: Array = np.all(np.isnan(weights.reshape(-1, n_columns)), axis=0, keepdims=True)[0]
         return np.where(padding[:n_rows, None], np.nan, weights)
+
+
+def _arguments(model: nn.Module) -> set[str]:
+    """The names of the arguments of a model."""
+    try:
+        return {*inspect.signature(model.forward).parameters}
+    except (TypeError, ValueError):  # not written in Python
+        return set()
 
 
 def _moved(inputs: Any, device: torch.device | None) -> Any:

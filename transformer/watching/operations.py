@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any
@@ -202,15 +203,14 @@ class Observing(TorchFunctionMode):
         self._order = 0
         self._operations = _Operations(self._operation)
         self._layer: Tensor | None = None
-        """The result of the newest linear layer, of those that run while no softmax is followed."""
+        """The result of the newest linear layer."""
         self.unseen: dict[str, str] = {}
         """By module, an operation in it that has attention in its name, and whose weights are not known."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if self._traced or (_hides_attention(func) and self._wanted(self._site()[0])):
-            with self._operations:
-                return func(*args, **(kwargs or {}))
-        output = func(*args, **(kwargs or {}))
+        follows = self._traced or (_hides_attention(func) and self._wanted(self._site()[0]))
+        with self._operations if follows else nullcontext():
+            output = func(*args, **(kwargs or {}))
         if func is functional.linear:
             self._layer = output
         return output

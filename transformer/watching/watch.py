@@ -527,7 +527,6 @@ class Watch:
         is_finite = np.isfinite(losses)
         self._moments.losses(steps[is_finite], losses[is_finite])
         moments = self._moments.found
-        turned = next(((m.step, m.site, m.head) for m in moments if m.site is not None), None)
         frames = self._view.frames.extended(new, self._view.metrics.at) if new else self._view.frames
         frames = frames.thinned({moment.step for moment in moments}, MEMORY_LIMIT)
         self._published.publish(
@@ -537,7 +536,6 @@ class Watch:
                 "seconds": self._seconds_before + max(0.0, time.monotonic() - self._began - self._in_loop),
                 "frames": frames,
                 "moments": moments,
-                "turned_at": turned,
                 "own": replace(self._own, problem=self.problem),
                 **more,
             }
