@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.controls.buttons import buttons_row, controls
-from pages.controls.commands import start_if_asked
+from pages.controls.commands import start_if_asked, store_error
 from pages.controls.mask_switches import beside, mask_problem, mask_switches, masks_pending, to_train
 from pages.controls.racing import race
 from pages.controls.words import askable, draw_word_box, word_choice
@@ -34,7 +34,8 @@ run = selection.chosen_run() or drafts.draft()
 config = session.settings = to_train(run)
 if beside(run):
     for _ in take_requests("start"):
-        race(run, [config])
+        with store_error():
+            race(run, [config])
 run = start_if_asked(run, config, edited=False)
 if session.word is None and "word" not in st.query_params:
     session.word = min(askable(run), key=len)  # the shortest, which has padding if others are longer

@@ -63,6 +63,7 @@ def watched() -> None:
     """Draw the runs; a choice in the player reruns only this fragment."""
     if stale():
         rerun()
+    racing.settle_clock(runs)
     if len(own) > 1:
         own[0].thread.by_seconds = session.clock == "seconds"
     selection.kind(first.view)

@@ -24,6 +24,7 @@ _KEYS = """
 | P | Pause after the current step |
 | N | Step: train this many steps, then pause |
 | X | Stop: end the run; it stays in the list and can be continued |
+| G | type the step to show |
 | F | fill the screen with the map and its heads |
 """
 

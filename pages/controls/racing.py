@@ -66,6 +66,13 @@ def untrained(runs: Sequence[AnyRun]) -> Sequence[AnyRun]:
     return [drafts.new_draft(run.config, run) for run in runs]
 
 
+def settle_clock(runs: Sequence[AnyRun]) -> None:
+    """Compare the runs by steps if they cannot be compared on the chosen clock."""
+    steps, seconds, moment = CLOCKS
+    if session.clock not in (steps, moment if len(runs) > 2 else seconds):
+        session.clock = steps
+
+
 def start_race_if_asked(runs: Sequence[AnyRun]) -> Sequence[AnyRun]:
     """Start the race on the screen if Start or Step was pressed since the page was last drawn.
 
@@ -94,6 +101,8 @@ def start_race(runs: Sequence[AnyRun], steps: int | None = None) -> None:
     """
     first, *others = runs
     own = [ownership.command(run) for run in runs if ownership.owns(run)]
+    if (begins := sum(run.view.state == IDLE for run in own)) > 1:
+        REGISTRY.admit(session.visitor.name, more=begins)
     if len(own) > 1:
         REGISTRY.race(own)
     for run in own:
@@ -114,31 +123,30 @@ def start_race(runs: Sequence[AnyRun], steps: int | None = None) -> None:
 
 
 def race(first: AnyRun, against: str | Sequence[RunConfig]) -> None:
-    """Race a run against others, and open the page Race. After an error, store it and stay on this page.
+    """Race a run against others, and open the page Race.
 
     Args:
         against: the id of a run, or the configurations of new runs.
+
+    Raises:
+        InputError: there is no such run, or the new runs exceed a limit of the server.
     """
-    try:
-        if isinstance(against, str):
-            others = [REGISTRY.get(against)]
-        else:
-            idle = first.view.state == IDLE
-            REGISTRY.admit(session.visitor.name, more=len(against) + idle)
-            others = [drafts.new_draft(config, first) for config in against]
-        if None in others:
-            raise InputError("That run is no longer on this server. Choose another one.")
-        session.requests.clear()
-        session.prepared = None
-        start_race([first, *filter(None, others)])
-    except InputError as error:
-        session.problem = str(error)
+    if isinstance(against, str):
+        others = [REGISTRY.get(against)]
     else:
-        word, session.page = session.word, RACE  # from here on `session` holds the selection of the race
-        session.word, session.pinned = word, None
-        session.kind, session.kind_chosen = None, False
-        session.clock = CLOCKS[0]
-        st.switch_page("race.py", query_params={})
+        idle = first.view.state == IDLE
+        REGISTRY.admit(session.visitor.name, more=len(against) + idle)
+        others = [drafts.new_draft(config, first) for config in against]
+    if None in others:
+        raise InputError("That run is no longer on this server. Choose another one.")
+    session.requests.clear()
+    session.prepared = None
+    start_race([first, *filter(None, others)])
+    word, session.page = session.word, RACE  # from here on `session` holds the selection of the race
+    session.word, session.pinned = word, None
+    session.kind, session.kind_chosen = None, False
+    session.clock = CLOCKS[0]
+    st.switch_page("race.py", query_params={})
 
 
 def other_seeds(run: AnyRun) -> None:

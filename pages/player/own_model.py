@@ -17,7 +17,6 @@ from pages.shared.plain import plain
 from pages.shared.session import rerun, session
 from pages.shared.style import style
 from transformer.runs.any_run import AnyRun
-from transformer.shared.attention_info import is_own
 
 PAGES_OF_OUR_MODELS = {
     "Ask": "The page Ask runs the model on any word",
@@ -59,12 +58,8 @@ def own_model(run: AnyRun, row: DeltaGenerator) -> None:
     with st.sidebar:
         st.caption(
             f"{view.parameters:,} parameters. "
-            + (
-                "Your own training loop trains this model, and `Watch` records its attention. This page "
-                "can neither pause the training nor run the model."
-                if view.frame and is_own(view.frame.axes)
-                else ""
-            )
+            "Your own training loop trains this model, and `Watch` records its attention. This page "
+            "can neither pause the training nor run the model."
         )
     run_list(run)
     share(run, None)

@@ -16,7 +16,7 @@ from pages.shared.session import session
 from pages.stream.hidden import Hidden, HiddenParts, name_of
 from pages.stream.tickets import ticket
 from transformer.errors import InputError
-from transformer.recording.view import ENDED, IDLE
+from transformer.recording.view import ENDED, IDLE, MAX_WORDS
 from transformer.runs.any_run import AnyRun
 from transformer.runs.demo import OF_STORIES, recording
 from transformer.runs.registry import REGISTRY
@@ -51,8 +51,10 @@ def named(name: str) -> Story:
         except (ValueError, zlib.error) as error:
             raise InputError("The story in this link is damaged. Ask for its file.") from error
         return read_story(text)
-    story = stories().get(name) or InputError("There is no story of this name. Choose one of the list.")
-    if isinstance(story, InputError):
+    story = stories().get(name)
+    if story is None:
+        raise InputError("There is no story of this name. Choose one of the list.")
+    if isinstance(story, InputError):  # its file cannot be read
         raise story
     return story
 
@@ -86,8 +88,11 @@ def cast(story: Story, first: AnyRun | None) -> dict[str, str]:
         Name to id of each run that trains.
 
     Raises:
-        InputError: the settings of a run exceed the limits of this server.
+        InputError: the slides show too many words of a run, or its settings exceed the limits of this server.
     """
+    for name in story.runs:
+        if (n := len(story.words_of(name))) > MAX_WORDS:
+            raise InputError(f"The slides of {name!r} show {n} words; a run tracks at most {MAX_WORDS}.")
     run_ids: dict[str, str] = {}
     visitor = session.visitor.name
     for name, role in story.runs.items():

@@ -15,10 +15,8 @@ from transformer.exports.script import script, script_problem
 from transformer.exports.tables import curves_csv, curves_parquet, frame_json, weights_file
 from transformer.runs.any_run import AnyRun
 from transformer.runs.registry import REGISTRY
-from transformer.runs.run import Run
 from transformer.shared.attention_info import sites_of
 from transformer.storage.file import SUFFIX
-from transformer.storage.own_data import OwnData
 
 OWN = "Headlight has only the attention of this model, not the model: its training loop has it."
 
@@ -67,7 +65,8 @@ def export(run: AnyRun, word: str) -> None:
                 disabled=problems.get(key) is not None,
                 help=problems.get(key),
             )
-        private = isinstance(run, Run) and run.own_data != OwnData() and not ownership.owns(run)
+        uploads = view.config.train.task == "pairs" or view.config.train.tokenizer == "file"
+        private = uploads and ownership.is_anothers(run.id)
         st.download_button(
             "The whole run, to open in another Headlight",
             data=lambda: REGISTRY.file_of(run),  # the run as it is when the button is pressed

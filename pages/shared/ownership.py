@@ -14,6 +14,12 @@ def owns(run: AnyRun) -> bool:
     return isinstance(run, Run) and REGISTRY.owners.is_owner(run.id, keyring.token_of(run.id))
 
 
+def is_anothers(id_: str) -> bool:
+    """Whether a run has another owner than this visitor; runs that are kept under a name have none."""
+    owners = REGISTRY.owners
+    return owners.is_owned(id_) and not owners.is_owner(id_, keyring.token_of(id_))
+
+
 def command(run: AnyRun) -> Run:
     """Return the run as one that can be commanded.
 
@@ -32,5 +38,5 @@ def only_watches() -> bool:
 
 
 def may_follow() -> bool:
-    """Whether the chosen run has another owner to follow; runs that are kept under a name have none."""
-    return only_watches() and REGISTRY.owners.is_owned(session.run)
+    """Whether the chosen run has another owner to follow."""
+    return session.run is not None and is_anothers(session.run)

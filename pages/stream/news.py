@@ -289,19 +289,25 @@ async def picture(request: Request) -> Response:
     The text of an InputError is sent with status 422.
     """
     broadcaster = await _admitted(request)
-    from pages.stream.picture import change, forward_pass, parts  # they import torch
-
-    make = {"picture": forward_pass, "parts": parts, "change": change}.get(request.path_params["what"])
-    if make is None:
-        return Response(status_code=404)
-    step, asked = min(request.path_params["step"], MOST_STEPS), dict(request.query_params)
-    word = asked.get("word", "")
+    what, step = request.path_params["what"], min(request.path_params["step"], MOST_STEPS)
     try:
-        # Compare the word as the task normalises it, however it was typed.
-        run, hides = broadcaster.run, broadcaster.hides
-        if hides and hides_word(hides, task_of(run.config).question(word).text):
-            raise InputError("A row of this word is hidden until it has been guessed.")
-        content = await asyncio.to_thread(make, run, broadcaster.view, step, asked)
+        content = await asyncio.to_thread(_computed, broadcaster, what, step, dict(request.query_params))
     except InputError as error:
         return Response(str(error), status_code=422, media_type="text/plain")
+    if content is None:
+        return Response(status_code=404)
     return Response(content, media_type="application/octet-stream", headers={"cache-control": "no-store"})
+
+
+def _computed(broadcaster: RunBroadcaster, what: str, step: int, asked: dict[str, str]) -> bytes | None:
+    """The content of a response of `picture`; None for an unknown `what`."""
+    from pages.stream.picture import change, forward_pass, parts  # they import torch
+
+    make = {"picture": forward_pass, "parts": parts, "change": change}.get(what)
+    if make is None:
+        return None
+    run, hides = broadcaster.run, broadcaster.hides
+    # Compare the word as the task normalises it, however it was typed.
+    if hides and hides_word(hides, task_of(run.config).question(asked.get("word", "")).text):
+        raise InputError("A row of this word is hidden until it has been guessed.")
+    return make(run, broadcaster.view, step, asked)

@@ -545,7 +545,10 @@ def test_a_race_by_seconds_shows_each_run_at_its_last_step_within_the_time(view,
 def test_many_runs_show_their_own_step_by_step_and_by_the_turn_of_each(view, offline, tmp_path):
     """The first run turns at step 3, the second at step 6, two steps before its end, the third never."""
     turns = ((3, SITE, 1), (6, SITE, 0), None)
-    views = tuple(replace(view, turned_at=turn) for turn in turns)
+    views = tuple(
+        replace(view, moments=(Moment(turn[0], "turned", "it turned", *turn[1:]),) if turn else ())
+        for turn in turns
+    )
     offline.open_race(views, "moment", tmp_path / "run.html", word="cat", kind="cross", step=20)
     expected = {-20: [0, 0, 8], -1: [2, 5, 8], 0: [3, 6, 8], 2: [5, 8, 8], 4: [7, 8, 8]}
     for offset, steps in expected.items():
@@ -596,6 +599,42 @@ PIXELS = """() => {
 def at_maps(reader, step):
     """Wait until the maps of an own model, which writes no outputs, show a step."""
     reader.page.wait_for_selector(f".st-key-live_maps .live-figure[data-step='{step}']")
+
+
+MARKUP = 'a"><img src=x onerror="window.run = 1">'
+
+
+def marked_up(view):
+    """Return the view of an own model with markup as its first column and as its first word."""
+    records = []
+    for record in view.frames.records:
+        if isinstance(record, Chunk) and record.word.text == "one":
+            sides = {name: (MARKUP, *tokens[1:]) for name, tokens in record.word.sides.items()}
+            record = replace(record, word=replace(record.word, text=MARKUP, sides=sides))
+        records.append(record)
+    frames = Recording(records, target_score=view.frame.target_score, numbers=view.metrics.at)
+    return replace(view, frames=frames)
+
+
+def test_markup_in_tokens_and_words_is_shown_as_it_is(offline, tmp_path):
+    plain = read_run(own_run(tmp_path / "own")).view
+    odd = marked_up(plain)
+    offline.open(html_page(odd, word=MARKUP, site="net.write.1.cross", head=0), tmp_path / "run.html")
+    offline.page.wait_for_selector(".st-key-live_map .map-labels span")
+    labels = offline.page.locator(".st-key-live_map .map-labels span[title]")
+    assert MARKUP in [label.get_attribute("title") for label in labels.all()]
+    offline.open_race((odd, plain), "steps", tmp_path / "run.html", word=MARKUP, step=8)
+    expect(offline.page.locator(".st-key-race_right .none")).to_have_text(re.compile(re.escape(MARKUP)))
+    expect(offline.page.locator(".st-key-race_difference .none")).to_contain_text(MARKUP)
+    assert offline.page.locator("img[src=x]").count() == 0
+    assert offline.page.evaluate("window.run") is None
+
+
+def test_a_kind_of_attention_that_is_chosen_by_keyboard_keeps_the_focus(reader):
+    reader.page.locator(".st-key-kind button[data-value=encoder]").focus()
+    reader.page.keyboard.press("Enter")
+    expect(reader.page.locator(".st-key-kind [aria-pressed=true]")).to_have_attribute("data-value", "encoder")
+    assert reader.page.evaluate("document.activeElement.dataset.value") == "encoder"
 
 
 def test_the_row_of_the_patch_under_the_pointer_is_drawn_over_the_picture(offline, tmp_path):

@@ -166,3 +166,18 @@ def test_a_prepared_race_fits_the_projector_without_scrolling_in_both_themes(wat
             assert inside <= 0
             bottom = watch.page.locator(".st-key-race_curves").bounding_box()
             assert bottom["y"] + bottom["height"] <= 720
+
+
+def test_a_map_that_cannot_be_loaded_leaves_the_race_as_it_was(visit):
+    start(visit, "/?" + PLAIN.replace("100000", "12"), until=12)
+    visit.page.wait_for_timeout(500)
+    visit.page.route("**/chunk/**", lambda route: route.abort())
+    visit.page.reload()
+    visit.drawn("race_difference")
+    visit.step_by("Home")
+    visit.page.wait_for_timeout(500)
+    assert visit.page.locator(".failed").count() == 0
+    assert visit.page.locator(".st-key-race_left .map-head").is_visible()
+    visit.page.unroute("**/chunk/**")
+    visit.step_by("ArrowRight", "Home")
+    visit.until(lambda: step(visit) == 0, what="step 0")

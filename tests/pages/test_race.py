@@ -194,6 +194,20 @@ def test_a_race_beyond_the_limit_of_runs_per_visitor_is_refused_with_a_message(v
     visitor.press("run_stop")
 
 
+def test_of_a_prepared_race_with_room_for_one_run_neither_starts(visit, monkeypatch):
+    visitor = visit({}, page="race")
+    monkeypatch.setitem(REGISTRY.limits.__dict__, "per_visitor", 1)
+    visitor.press("run_start")
+    assert visitor.says("2 more runs are too many: you have 0 of 1 unfinished runs allowed")
+    left, right = visitor.at.session_state["left_draft"], visitor.at.session_state["right_draft"]
+    assert [REGISTRY.get(id_).view.state for id_ in (left, right)] == ["idle", "idle"]
+
+
+@pytest.mark.parametrize("clock", ["moment", "nonsense"])
+def test_two_runs_are_compared_by_steps_if_the_link_names_a_clock_that_they_lack(visit, clock):
+    assert visit({"clock": clock}, page="race").player["race"]["clock"] == "steps"
+
+
 def test_again_with_other_seeds_trains_the_seeds_that_follow_and_tells_what_they_have_in_common(visit, ended):
     first = ended.run
     losses = first.view.metrics.column("loss").tolist()

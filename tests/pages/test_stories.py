@@ -347,6 +347,14 @@ def test_a_story_builds_only_the_runs_that_its_beats_have_needed(visit):
     stop(*(REGISTRY.get(ids[name]) for name in ("reverse", "unmasked")))
 
 
+def test_a_story_that_shows_more_words_of_a_run_than_a_run_tracks_is_refused(visit):
+    words = [letter * n for n in range(3, 7) for letter in "abcd"][:13]
+    slides = "".join(f'[[beat]]\nsays = "x"\nword = "{word}"\n' for word in words)
+    visitor = visit({"story": packed(f"{FILE}{slides}")}, page="stories")  # frog too
+    assert visitor.says("The slides of 'small' show 14 words; a run tracks at most 12.")
+    assert visitor.at.session_state["cast"] == {}
+
+
 def test_start_of_the_tour_trains_a_model_that_was_forgotten(visit, lose_drafts):
     visitor = visit({"story": "tour"}, page="stories")
     id_ = visitor.player["story"]["presentation"]["runs"]["tour"]

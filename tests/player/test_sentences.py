@@ -34,7 +34,7 @@ WITH_GOAL = RunConfig().with_changes(goal=0.99)
 @pytest.fixture
 def view(recorded):
     """The view of a run in training, which tests change as they need."""
-    return replace(recorded, reason="", turned_at=None, state="training", step=140, planned=300)
+    return replace(recorded, reason="", moments=(), state="training", step=140, planned=300)
 
 
 def mirror(frame, step, *scores, **more):
@@ -116,7 +116,7 @@ def test_each_state_has_a_sign_of_its_own(view):
 def test_the_headline_names_the_clearest_head_its_score_and_the_step_at_which_it_turned(view, untrained):
     frame = mirror(untrained, 140, 0.1, 0.83, 0.0, clearest=(SITE, 1))
     both = (Moment(90, "turned", "it turned", SITE, 0), Moment(120, "turned", "it turned", SITE, 1))
-    turned = replace(view, turned_at=(90, SITE, 0), moments=both)
+    turned = replace(view, moments=both)
     said = (
         f"<b>{link(1, 'Cross-attention layer 2, head 2')} reads the word backwards:</b> 83% of its attention "
         "is on the letter to write next."

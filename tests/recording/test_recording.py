@@ -85,6 +85,14 @@ def all_true(frames):
     return all(share(frame) == pytest.approx(frame.step / 1000, abs=1e-5) for frame in frames)
 
 
+def test_a_loss_that_is_read_later_is_in_frames_that_were_made_before(first):
+    losses = {}
+    frames = Recording([*first, chunk(range(2))], numbers=lambda step: (0.0, losses.get(step)))
+    assert frames.of_step(1).loss is None
+    losses[1] = 2.5
+    assert frames.extended([chunk(range(2, 3))]).of_step(1).loss == 2.5
+
+
 def test_the_pinned_head_is_large_if_it_is_of_the_kind_else_the_clearest_else_the_last_layers_first(first):
     (frame,) = Recording([*first, chunk(range(1))])
     cross, own = ["decoder.0.cross"], ["decoder.0.self"]

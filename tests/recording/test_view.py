@@ -7,6 +7,7 @@ from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
+from transformer.insight.moments import Moment
 from transformer.runs.run import Run
 
 
@@ -43,6 +44,10 @@ def test_a_run_is_active_only_while_queued_or_training(view, state):
         {"seconds": -1.0},
         {"every": 0},
         {"name": "x" * 41},
+        {"right": (0, 0)},
+        {"right": (3, 2)},
+        {"everyday": (-1, 5)},
+        {"moments": (Moment(1, "turned", "it turned", '"><img src=x>', 0),)},
     ],
     ids=str,
 )

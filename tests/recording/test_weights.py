@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -91,6 +93,22 @@ def test_a_step_that_is_thinned_while_steps_for_a_file_are_chosen_is_left_out(mo
 
     monkeypatch.setattr(module, "steps_to_keep", thinned_meanwhile)
     assert kept(made.chosen(10**6)) == [0, 2, 5]
+
+
+def test_a_step_that_is_recorded_while_steps_for_a_file_are_chosen_is_left_out(monkeypatch):
+    made = filled(range(3))
+    staying = made._staying
+    more = threading.Thread(target=made.append, args=({3: numbers(3).tobytes()}, NO_INTERVENTIONS, TENSORS))
+
+    def recorded_meanwhile(*arguments):
+        more.start()
+        more.join(0.2)
+        return staying(*arguments)
+
+    monkeypatch.setattr(made, "_staying", recorded_meanwhile)
+    assert kept(made.chosen(10**6)) == [0, 1, 2]
+    more.join()
+    assert kept(made) == [0, 1, 2, 3]
 
 
 def test_following_a_file_shows_exactly_its_steps_and_keeps_known_snapshots():

@@ -14,11 +14,14 @@ from tests.runs.conftest import TWO_HEADS_OFF
 from transformer.errors import LEFT_ALONE, InputError, explained
 from transformer.model.transformer import Transformer
 from transformer.recording.map_recorder import MapRecorder
+from transformer.runs.limits import Limits
+from transformer.runs.registry import Registry
 from transformer.runs.run import Run
 from transformer.runs.training_session import TrainingSession
 from transformer.shared.interventions import NO_INTERVENTIONS
 from transformer.storage.archive import Archive
 from transformer.storage.file import Store, is_held
+from transformer.storage.library import Library
 from transformer.storage.saved import read_run
 from transformer.tasks import Task
 from transformer.training import device
@@ -136,6 +139,28 @@ def test_an_invalid_command_is_refused_to_its_caller_and_the_run_goes_on(tiny, m
 def test_an_invalid_word_is_refused_before_a_run_is_made(tiny, make_run):
     with pytest.raises(InputError, match="^The word is empty; type one, such as banana.$"):
         make_run(tiny(), words=("cat", " "))
+
+
+def test_more_words_than_a_run_tracks_are_refused_before_it_is_made(tiny, make_run):
+    words = ["a" * n for n in range(1, 5)] + ["b" * n for n in range(1, 5)] + ["c" * n for n in range(1, 6)]
+    with pytest.raises(InputError, match="13 words are too many; a run tracks at most 12"):
+        make_run(tiny(), words=tuple(words))
+    assert len(make_run(tiny(), words=tuple(words[:12])).words) == 12
+
+
+def test_a_run_whose_model_cannot_be_built_leaves_no_file(tiny, monkeypatch, tmp_path):
+    registry = Registry(Limits(), Library(tmp_path))
+    run = registry.draft(tiny(), visitor="v", token="t")
+    assert run.ready.wait(60)
+
+    def broken(*arguments, **more):
+        raise RuntimeError("no room on the device")
+
+    monkeypatch.setattr("transformer.runs.training_session.TrainingSession.__init__", broken)
+    registry.start(run)
+    assert run.join(30)
+    assert run.view.state == "failed"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_failed_run_cannot_be_continued_or_changed(tiny, make_run, until):

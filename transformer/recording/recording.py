@@ -183,7 +183,9 @@ class Recording(Sequence[Frame]):
             numbers: gives seconds and loss of a step from now on; None keeps the present function.
         """
         made = copy(self)
-        made._chunks, made._built = dict(self._chunks), dict(self._built)
+        made._chunks = dict(self._chunks)
+        # A loss that was still on the device may be known by now.
+        made._built = {step: frame for step, frame in self._built.items() if frame.loss is not None}
         made._costly = {kind: dict(by_step) for kind, by_step in self._costly.items()}
         if numbers is not None:
             made._numbers, made._built = numbers, {}

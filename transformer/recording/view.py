@@ -99,8 +99,6 @@ class RunFacts:
     goal_reached: bool = False
     everyday: tuple[int, int] | None = None
     """(right, asked) everyday words at the last evaluation on all words; None if there was none."""
-    turned_at: tuple[int, str, int] | None = None
-    """(step, site, head) of the first head that became clear (of an own model: took a role); None before."""
     after: str | None = None
     """Id of the run that this one was started from; None if there is none."""
     name: str = ""
@@ -112,8 +110,25 @@ class RunFacts:
         """Check the values, since a file can hold anything."""
         positive = 0 < self.learning_rate < math.inf and 0 <= self.seconds < math.inf
         counted = 0 <= self.step <= self.planned and self.threads >= 0 and self.every >= 1
-        if not positive or not counted or self.pace not in PACES or len(self.name) > MAX_NAME:
+        shares = [pair for pair in (self.right, self.everyday) if pair is not None]
+        of_words = all(0 <= right <= asked and asked for right, asked in shares)
+        named = all(moment.site is None or is_name(moment.site) for moment in self.moments)
+        if not (positive and counted and of_words and self.pace in PACES):
             raise ValueError("its numbers are none of a run")
+        if not named or len(self.name) > MAX_NAME:
+            raise ValueError("its names are none of a run")
+
+    @property
+    def turned_at(self) -> tuple[int, str, int] | None:
+        """(step, site, head) of the first head that became clear (of an own model: took a role), if any."""
+        return next(
+            (
+                (moment.step, moment.site, moment.head)
+                for moment in self.moments
+                if moment.site is not None and moment.head is not None
+            ),
+            None,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,7 +175,7 @@ class RunView(RunFacts):
 
     def until(self, step: int) -> RunView:
         """The run as it was recorded up to a step, without `right`, `everyday` and `goal_reached`."""
-        metrics, turned = self.metrics.until(step), self.turned_at
+        metrics = self.metrics.until(step)
         return replace(
             self,
             step=min(self.step, step),
@@ -169,7 +184,6 @@ class RunView(RunFacts):
             seconds=metrics.at(step)[0],
             snapshots=tuple(snapshot for snapshot in self.snapshots if snapshot.step <= step),
             moments=tuple(moment for moment in self.moments if moment.step <= step),
-            turned_at=turned if turned and turned[0] <= step else None,
             first_step_at={mark: at for mark, at in self.first_step_at.items() if at <= step},
             right=None,
             everyday=None,

@@ -117,8 +117,10 @@ class Weights:
     def chosen(self, limit: int, protected: Collection[int] = ()) -> Weights:
         """Steps within a limit in bytes, chosen as in `thin`, all in memory; unreadable ones are left out."""
         made = Weights()
-        snapshots = {snapshot.step: snapshot for snapshot in self.snapshots}
-        for step in sorted(self._staying(limit, protected)):
+        with self._lock:
+            stay = self._staying(limit, protected)
+            snapshots = {snapshot.step: snapshot for snapshot in self.snapshots}
+        for step in sorted(stay):
             with suppress(InputError):  # thinned meanwhile
                 made.append({step: self.body(step)}, snapshots[step].interventions, self.tensors)
         return made

@@ -37,7 +37,8 @@ def keep_in_file(run: Run, path: Path, owner: str, written: Callable[[], None]) 
         run.live_in_memory(f"This run is not saved on disk ({reason}). It is lost when the server stops.")
         return
     archive.written = written
-    run.keep_in(archive)
+    # A run that fails before, such as one whose model cannot be built, has nothing to keep.
+    run.keep_in(archive).add_done_callback(lambda kept: archive.discard() if kept.cancelled() else None)
 
 
 def reopened(path: Path, lease: Lease, written: Callable[[], None], *, claims: bool) -> AnyRun | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 from weakref import WeakSet
@@ -26,6 +27,7 @@ class Owners:
 
     def __init__(self, kept: Callable[[str], str | None]) -> None:
         self._kept = kept
+        self._lock = threading.Lock()  # for the sets of pages: reading one fails while it grows
         self._digests: dict[str, str | None] = {}  # by id of the run; None if there is no token
         self._pages: dict[str, WeakSet[Visitor]] = {}  # open pages that may command it, by id
         self._shown: dict[str, int | None] = {}  # step that its owner shows, by id
@@ -63,12 +65,14 @@ class Owners:
         """Register the page of a visitor if this token commands the run; return whether it does."""
         if not self.is_owner(id_, token):
             return False
-        self._pages.setdefault(id_, WeakSet()).add(visitor)
+        with self._lock:
+            self._pages.setdefault(id_, WeakSet()).add(visitor)
         return True
 
     def knows(self, name: str, id_: str) -> bool:
         """Whether an open page of the visitor of this name has the token of a run."""
-        return any(visitor.name == name for visitor in self._pages.get(id_, ()))
+        with self._lock:
+            return any(visitor.name == name for visitor in self._pages.get(id_, ()))
 
     def show(self, id_: str, token: str, step: int | None) -> None:
         """Set the step that the owner shows to viewers who follow; None means LIVE. Ignores another token."""

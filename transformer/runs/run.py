@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING
 
 from transformer.config import RunConfig
 from transformer.errors import InputError
-from transformer.recording.view import ENDED, IDLE, MAX_NAME, PAUSED, QUEUED, Publisher, RunView, untrained
+from transformer.recording.view import (
+    ENDED,
+    IDLE,
+    MAX_NAME,
+    MAX_WORDS,
+    PAUSED,
+    QUEUED,
+    Publisher,
+    RunView,
+    untrained,
+)
 from transformer.recording.weights import Weights
 from transformer.runs import checks
 from transformer.runs.machine import check_machine
@@ -84,6 +94,10 @@ class Run:
         words = words if saved is None else saved.words
         self.questions = [self.task.tracked(word) for word in words or ()]
         """The tracked words; changed only by the run's thread."""
+        if saved is None and len(self.questions) > MAX_WORDS:
+            raise InputError(
+                f"{len(self.questions)} words are too many; a run tracks at most {MAX_WORDS}.", "probe_words"
+            )
         if all(question.words for question in self.questions):
             self.questions[:0] = map(self.task.question, self.task.corpus.tracked_words())
         self.own_data = own_data_of(config.train) if saved is None else saved.held

@@ -177,13 +177,7 @@ class RunRecorder:
             self.weights.append(row, state.model.interventions, self._recorder.tensors)
         self.weights.thin_waiting(protected)
         frames = self._published.view.frames.extended(records).thinned(protected, MEMORY_LIMIT)
-        turned = self._published.view.turned_at
-        if turned is None:
-            heads = [moment for moment in moments if moment.site is not None and moment.head is not None]
-            turned = (heads[0].step, heads[0].site or "", heads[0].head or 0) if heads else None
-        self._published.publish(
-            frames=frames, snapshots=self.weights.snapshots, moments=moments, turned_at=turned
-        )
+        self._published.publish(frames=frames, snapshots=self.weights.snapshots, moments=moments)
         self._shown_at = time.perf_counter()
 
     # Scores, and the steps at which heads turn.

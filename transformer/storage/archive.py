@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from transformer.recording.view import RunView
 from transformer.recording.weights import Weights
 from transformer.shared.attention_info import reading_sites
-from transformer.storage.file import Store, path_of, why
+from transformer.storage.file import Store, discard, path_of, why
 from transformer.storage.format import Mirror, Training, stored_weights
 
 if TYPE_CHECKING:
@@ -143,6 +143,11 @@ class Archive:
         if self._thread.is_alive():
             self._thread.join()
         self._store.close()
+
+    def discard(self) -> None:
+        """Release the file, to which nothing was handed over, and delete it."""
+        self._store.close()
+        discard(self.path)
 
     @property
     def whole(self) -> bool:

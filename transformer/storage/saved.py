@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from transformer.errors import InputError
+from transformer.insight.moments import Moment
 from transformer.insight.scores import FOCUS, ROLES
 from transformer.recording.chunk import Chunk, facts_of
 from transformer.recording.frame import Ablations, Array, Measurement
@@ -148,7 +149,7 @@ class Reader:
             part = before[place] if place in before else self._part(database, run, place)
             self._parts[place] = part
         chunks = [one for part in self._parts.values() for one in part if isinstance(one, Chunk)]
-        _refuse_forged(chunks, own=run.own is not None)
+        _refuse_forged(chunks, run.moments, own=run.own is not None)
         target_score, last = FOCUS if run.own else task_of(run.config).target_score, self._frames
         scored: dict[str, list[str]] = {}
         for place, part in self._parts.items():
@@ -247,8 +248,8 @@ def _refuse_too_much(database: sqlite3.Connection, run: RunFile) -> None:
         raise InputError(f"This file has {len(run.words):,} tracked words; a run has at most {MAX_WORDS}.")
 
 
-def _refuse_forged(chunks: Sequence[Chunk], *, own: bool) -> None:
-    """Refuse chunks that no run has together; damaged ones are left out before. Raises ValueError.
+def _refuse_forged(chunks: Sequence[Chunk], moments: Sequence[Moment], *, own: bool) -> None:
+    """Refuse what no run has together; damaged chunks are left out before. Raises ValueError.
 
     Args:
         own: whether they are of an own model.
@@ -260,6 +261,10 @@ def _refuse_forged(chunks: Sequence[Chunk], *, own: bool) -> None:
         if _shape_of(chunk) != _shape_of(chunks[0]) or is_own(chunk.axes) != own:
             raise ValueError(f"the maps of step {chunk.steps[0]:,} are of another model")
         ends[chunk.word.text] = chunk.steps[-1]
+    heads = dict(_shape_of(chunks[0])) if chunks else {}
+    for moment in moments:
+        if chunks and moment.site is not None and moment.head not in range(heads.get(moment.site, 0)):
+            raise ValueError(f"the moment at step {moment.step:,} is of a head that the model does not have")
 
 
 def _shape_of(chunk: Chunk) -> list[tuple[str, int]]:

@@ -7,6 +7,8 @@ import re
 import pytest
 
 from tests.pages.own_data.conftest import PAIRS, TSV, examples, paste, upload
+from transformer.runs.registry import REGISTRY
+from transformer.storage.library import Library, packed
 
 PICTURE = "picture.png", b"\x89PNG\r\n\x1a\n\0\0"
 
@@ -234,7 +236,9 @@ def test_a_run_on_uploaded_pairs_can_be_trained_anew_after_a_reload(bring, visit
     assert again.run.config == page.run.config
 
 
-def test_a_viewer_sees_a_run_on_uploaded_pairs_without_an_error_and_without_the_pairs(bring, visit):
+def test_a_viewer_sees_a_run_on_uploaded_pairs_without_an_error_and_without_the_pairs(
+    bring, visit, monkeypatch, tmp_path
+):
     page = bring().press("data_train").go("watch").set("steps", 2).press("run_start").until("finished")
     viewer = visit({"run": page.run.id})
     assert viewer.errors == []
@@ -242,6 +246,10 @@ def test_a_viewer_sees_a_run_on_uploaded_pairs_without_an_error_and_without_the_
     assert viewer.news["newest"] == 2
     assert not viewer.enabled("run_start")
     assert next(b for b in viewer.at.get("download_button") if b.key == "run_download").proto.disabled
+    monkeypatch.setattr(REGISTRY, "library", Library(tmp_path))
+    opened = REGISTRY.open_file(packed(page.run.view, page.run.words, None), visitor="v", token="t")
+    watches = visit({"run": opened.id})  # a file without a training, of which no model is built
+    assert next(b for b in watches.at.get("download_button") if b.key == "run_download").proto.disabled
     viewer.go("data")
     assert viewer.errors == []
     assert "own_data" not in viewer.at.session_state

@@ -194,7 +194,6 @@ export class Model {
     const lane = element("div", { className: `lane${opened ? " open" : ""}${this.runsDown(opened) ? " down" : ""}`, role: "group", ariaLabel: name },
       element("b", { textContent: name === "encoder" ? "Encoder" : "Decoder" }), tokens, row);
     if (side === this.pass.writing) lane.append(element("small", { className: "guesses", textContent: "guess so far", title: "Logit lens: what the model would write if it stopped after this box" }));
-    lane.dataset.lane = name;
     return lane;
   }
 

@@ -119,9 +119,7 @@ export class Control {
     this.name();
     root.style.setProperty("--at", step / max);
     root.style.setProperty("--newest", newest / max);
-    Object.assign(root.dataset, {
-      step, at: step, live: this.isLive, newest, held: this.busy, frames: steps.length,
-    });
+    Object.assign(root.dataset, { step, newest, frames: steps.length });
   }
 
   show({ steps, planned, step, live, playing, state, moments, last }) {

@@ -1,6 +1,6 @@
 // Maps of attention weights on a canvas, with their title, legend, labels and marks as HTML beside it.
 
-import { element } from "../shared/element.js";
+import { element, escaped } from "../shared/element.js";
 import { paint } from "../shared/painter.js";
 
 const RATIO = 1.5; // cells are at most this much wider than high, or higher than wide, unless the picture sets their ratio
@@ -19,7 +19,7 @@ const STILL = 5; // pixels that the pointer may move during a click
 const texts = new Map();
 
 // The plain text of a label that is written as HTML.
-function plain(label) {
+export function plain(label) {
   if (!texts.has(label)) texts.set(label, new DOMParser().parseFromString(label, "text/html").body.textContent);
   return texts.get(label);
 }
@@ -164,7 +164,7 @@ export class MapView {
   writeLabels() {
     const { picture: { rows = [], columns = [], layers, heads, tables }, size: { cell: [across, down], left, top, wide, high, type, slanted, least, font, below, rowTitle, columnTitle }, labels } = this;
     labels.style.fontSize = `${type}px`;
-    const label = (html, side, x, y) => `<span class="${side}" style="left:${x}px;top:${y}px" title="${plain(html)}">${html}</span>`;
+    const label = (html, side, x, y) => `<span class="${side}" style="left:${x}px;top:${y}px" title="${escaped(plain(html))}">${html}</span>`;
     const every = (n, room) => Math.ceil((1.1 * type) / room) || 1;
     if (layers) {
       const [m, n] = [tables[0].wide, tables[0].high];

@@ -3,6 +3,7 @@
 import { nearest, upTo } from "../shared/chunks.js";
 import { Control, counted } from "./control.js";
 import { Drawing, failed, loadPlotly } from "../shared/drawing.js";
+import { pressed } from "../shared/element.js";
 import { drawOverview } from "../model/map.js";
 import { MapView } from "./maps.js";
 import { Model } from "../model/model.js";
@@ -345,9 +346,8 @@ export class Player {
     this.draw();
   }
 
-  key({ key, target, ctrlKey, altKey, metaKey }) {
-    const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) && target.type !== "range";
-    if (key.toLowerCase() === "f" && !ctrlKey && !altKey && !metaKey && !typing && !target.isContentEditable) this.fill();
+  key(event) {
+    if (pressed(event, "f")) this.fill();
   }
 
   fill() {
@@ -372,7 +372,8 @@ export class Player {
         await this.drawNewest();
         this.begin();
       } catch (error) {
-        if (!this.closed) failed(this.large?.host ?? this.root, error);
+        if (this.begun) console.error(error); // what was drawn before stays
+        else if (!this.closed) failed((this.large ?? this.maps?.[0])?.host ?? this.root, error);
       }
       const took = performance.now() - began;
       if (this.stale || this.playing) await new Promise((done) => setTimeout(done, 0)); // the browser paints

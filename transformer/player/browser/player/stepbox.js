@@ -1,5 +1,7 @@
 // The box in which a step is typed. Either number of the step (in the header, above the slider) opens it, or the key G.
 
+import { pressed } from "../shared/element.js";
+
 // The number that a text such as "1,200" is; NaN if it is none.
 export const numberIn = (text) => (/^[-−+]?\d[\d,_ ]*(\.\d+)?$/.test(text.trim()) ? Number(text.replaceAll(/[,_ ]/g, "").replace("−", "-")) : NaN);
 
@@ -19,9 +21,7 @@ export class StepBox {
     };
     this.host.onfocusout = ({ relatedTarget }) => { if (!this.host.contains(relatedTarget)) this.host.hidden = true; };
     document.addEventListener("keydown", (event) => {
-      const { key, target, ctrlKey, altKey, metaKey } = event;
-      const types = /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) && target.type !== "range";
-      if (key.toLowerCase() === "g" && !ctrlKey && !altKey && !metaKey && !types && root.isConnected) {
+      if (pressed(event, "g") && root.isConnected) {
         event.preventDefault();
         this.open();
       }

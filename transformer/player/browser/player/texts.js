@@ -1,6 +1,7 @@
 // Numbers, sentences and choices around the pictures, of the same step as the maps.
 
 import { nearest } from "../shared/chunks.js";
+import { element, escaped } from "../shared/element.js";
 import { counted } from "./control.js";
 
 export const GOES_ON = ["idle", "queued", "training", "paused"]; // states in which more steps may come
@@ -24,8 +25,8 @@ export class Texts {
   }
 
   set(selector, html) {
-    const element = this.find(selector);
-    if (element && element.said !== html) element.innerHTML = element.said = html;
+    const place = this.find(selector);
+    if (place && place.said !== html) place.innerHTML = place.said = html;
   }
 
   // Write the status line, after a sentence on a bad connection; without a connection the line is left out, as out of date.
@@ -112,23 +113,19 @@ export class Texts {
   }
 
   buttons(selector, entries, chosen, choose) {
-    this.find(selector).replaceChildren(...entries.map(([value, text]) => {
-      const button = Object.assign(document.createElement("button"), { type: "button", textContent: text });
-      button.ariaPressed = value === chosen;
+    const host = this.find(selector), focused = host.contains(document.activeElement);
+    host.replaceChildren(...entries.map(([value, textContent]) => {
+      const button = element("button", { type: "button", textContent, ariaPressed: value === chosen, onclick: () => choose(value) });
       button.dataset.value = value;
-      button.onclick = () => choose(value);
       return button;
     }));
+    if (focused) host.querySelector("[aria-pressed=true]")?.focus();
   }
 }
 
 // The text of a past step: what it shows, and its moments.
 function lookingBack(index, segment, step) {
   return [segment.said, ...index.moments.filter((moment) => moment.step === step).map((moment) => `★ ${moment.said}.`)].join(" ");
-}
-
-export function escaped(text) {
-  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
 }
 
 // A sentence in which the name of the large head, `head`, is plain text instead of a link to it; without `head`, the names

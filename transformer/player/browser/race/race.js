@@ -136,8 +136,9 @@ export class Race extends Player {
 
   // Show in place of a picture why it is missing. why: empty if the picture is there.
   absent(name, why) {
-    this.find(`.st-key-${name}`).dataset.none = Boolean(why);
-    this.texts.set(`.st-key-${name} .none`, why);
+    const figure = this.find(`.st-key-${name}`), note = figure.querySelector(".none");
+    figure.dataset.none = Boolean(why);
+    if (note.textContent !== why) note.textContent = why;
   }
 
   // Draw right minus left, if both runs have the word, and the kind of attention and the axes are the same.

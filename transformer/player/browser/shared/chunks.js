@@ -42,10 +42,6 @@ export class Maps {
     return this.chunk.wrong[this.place] ?? {};
   }
 
-  heads(site) {
-    return this.chunk.sites[site][0];
-  }
-
   // The weight of a cell; null if it is blocked.
   cell(site, head, row, column) {
     const [, rows, columns] = this.chunk.sites[site];

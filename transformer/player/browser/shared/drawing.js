@@ -269,7 +269,6 @@ export class Drawing {
 // Log an error and, if nothing was drawn before, show in the picture's place that it could not be drawn.
 export function failed(host, error) {
   console.error(error);
-  host.dataset.failed = String(error);
   if (Number(host.dataset.draws)) return;
   const note = Object.assign(document.createElement("p"), { className: "failed", role: "alert" });
   note.textContent = `The picture could not be drawn (${error.message}). Reload the page.`;

@@ -4,12 +4,13 @@
 import { nearest, upTo } from "../shared/chunks.js";
 import { Refusals, leaving, spread, whenGone } from "../shared/component.js";
 import { counted } from "../player/control.js";
-import { element } from "../shared/element.js";
+import { element, escaped } from "../shared/element.js";
+import { plain } from "../player/maps.js";
 import { strongestCell } from "../player/pictures.js";
 import { Player } from "../player/player.js";
 import { raceOf } from "../race/seeds.js";
 import { Live } from "../player/sources.js";
-import { escaped, withLinks } from "../player/texts.js";
+import { withLinks } from "../player/texts.js";
 
 const ENDED = ["finished", "stopped", "failed", "recorded"];
 const PARTS = { Race: "race", "Look inside": "model" };
@@ -353,9 +354,15 @@ export class Story {
     return this.write();
   }
 
+  // The selector of the part of the screen that the beat points at.
+  get target() {
+    const { points, box } = this.beat;
+    return points === "box" ? `.st-key-model_picture [data-box="${box}"]` : TARGETS[points];
+  }
+
   // Move the keyboard focus to the control that the beat asks for.
   lead() {
-    const [there] = document.querySelectorAll(TARGETS[this.beat.points] ?? ".none");
+    const [there] = document.querySelectorAll(this.target ?? ".none");
     const takes = "input, button, [tabindex='0']";
     (there?.matches(takes) ? there : there?.querySelector("[data-box] button") ?? there?.querySelector(takes))?.focus();
   }
@@ -484,7 +491,7 @@ export class Story {
   tick() {
     const { beat, arrow } = this;
     this.root.dataset.time = clock(Date.now() - this.began);
-    const target = beat.points === "box" ? `.st-key-model_picture [data-box="${beat.box}"]` : TARGETS[beat.points];
+    const { target } = this;
     const box = target && this.data.kind === "tour" && [...document.querySelectorAll(target)].map((one) => one.getBoundingClientRect()).find(({ width }) => width > 0);
     arrow.hidden = !box;
     // The focused element may have disappeared, such as the button Start.
@@ -535,9 +542,6 @@ export class Story {
 
 // The speaker's position as a string, for comparison.
 const where = ({ at, shown, recorded }) => JSON.stringify([at, shown, recorded]);
-
-// The plain text of a token that is written as HTML.
-const plain = (name) => new DOMParser().parseFromString(name, "text/html").body.textContent;
 
 function set(host, text) {
   if (host.textContent !== text) host.textContent = text;
