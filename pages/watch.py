@@ -28,6 +28,7 @@ from pages.shared.style import style
 from pages.shared.wording import changed
 from transformer.player.pictures import ghost_of
 from transformer.player.sentences import unlearned
+from transformer.recording.view import IDLE
 from transformer.runs.any_run import AnyRun
 from transformer.runs.registry import REGISTRY
 
@@ -67,6 +68,10 @@ GREETING = (
     "<b>Watch a small Transformer learn to reverse words.</b> The map shows where one of its heads "
     "looks while it writes: here it has learned. <b>Replay</b> shows how, <b>Start</b> trains your own."
 )
+REFUSED = (
+    "<b>These settings cannot be trained.</b> The sidebar says why; until that is changed, the model that is "
+    "shown has other settings."
+)
 
 
 def on_screen(word: str) -> AnyRun:
@@ -86,11 +91,14 @@ def watched() -> None:
     word = chosen_word(run)
     selection.kind(run.view)  # takes the kind from the link; drops it if this model lacks it
     shown = on_screen(word)
+    over = unlearned(word) if shown is run is not recording else None
+    if config is None and run.view.state == IDLE:
+        over = REFUSED
     player(
         shown,
         seen if shown is run else shown.view,
         word=word,
-        over=unlearned(word) if shown is run is not recording else None,
+        over=over,
         ghost=None if before is None or shown is not run else ghost_of(before.view, run.view),
         greets=GREETING if shown is recording is not run else None,
         plays=shown is recording is not run and selection.step() is None,

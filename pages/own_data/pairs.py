@@ -122,6 +122,7 @@ def _pasted() -> Upload | None:
         raise InputError(
             f"The pasted text has {len(text):,} characters; the limit is {MOST_PASTED:,}. Upload a file."
         )
+    text = text.replace("⇥", "\t")  # as the example in the empty box shows a tab
     return _read([("pasted text", text.encode("utf-8", "replace"))], "pasted text") if text.strip() else None
 
 
@@ -132,7 +133,7 @@ def _uploaded() -> Upload | None:
         What was read; None if there is no file.
 
     Raises:
-        InputError: this failed; if there are exactly two files, the error is that of reading them as sides.
+        InputError: this failed; if there are exactly two files, the message has both errors.
     """
     files = [(file.name, file.getvalue()) for file in st.session_state["pairs_upload"] or ()]
     if len(files) < 2:
@@ -143,7 +144,9 @@ def _uploaded() -> Upload | None:
         try:
             return _read(files[-1:])
         except InputError as of_newest:
-            raise (of_both if len(files) == 2 else of_newest) from None
+            if len(files) > 2 or str(of_both) == str(of_newest):
+                raise
+            raise InputError(f"As two sides: {of_both} The newest file alone: {of_newest}") from None
 
 
 def _read(files: Sequence[tuple[str, bytes]], name: str = "") -> Upload:

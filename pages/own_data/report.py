@@ -111,7 +111,7 @@ def _counted(upload: Upload | None, own: OwnPairs | None) -> str:
     """The numbers of pairs read and kept; after a reload, only the number kept is known."""
     kept = "" if own is None else f"**{len(own.capped.pairs):,}** kept"
     if upload is None:
-        return f"{kept}."
+        return f"{kept}, as they were read. To read them in another way, upload or paste them again."
     reading = upload.reading
     sentence = f"**{plain(reading.format)}**, {upload.name}: **{reading.read:,}** pairs read"
     if own is not None:

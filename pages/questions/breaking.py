@@ -17,6 +17,7 @@ from pages.questions.readings import ShownMap, changed_outputs, verdict
 from pages.shared import ownership, selection
 from pages.shared.plain import plain, show_error
 from pages.shared.session import session
+from transformer.config import TASK_INFO
 from transformer.errors import InputError
 from transformer.insight.names import short_head_name
 from transformer.recording.view import ENDED, FAILED, IDLE, RunView
@@ -102,7 +103,7 @@ def break_tab(run: AnyRun, word: str) -> Draw:
                 show_error(refused)
             else:
                 if taken:
-                    st.html(changed_outputs(whole, broken))
+                    st.html(changed_outputs(whole, broken, TASK_INFO[run.config.train.task].plural))
                 st.caption(_said(taken, snapshot.interventions))
         _draw_side(
             before,
@@ -222,10 +223,10 @@ def _draw_side(
     site, head = selection.head(selection.shown_frame(view), sites_of(answer.forced.axes, kind))
     off = ", switched off" if (site, head) in answer.interventions.ablated else ""
     with side.text:
-        st.html(verdict(side.name, answer, model.exact))
+        st.html(verdict(side.name, answer, model.exact, TASK_INFO[view.config.train.task].plural))
     with side.picture:
         live_figure(
-            ShownMap(answer, answer.forced, site, head).large(f"{side.name}{off} · "),
+            ShownMap(answer, answer.forced, site, head).large(f" · {side.name}{off}"),
             key=f"break_{side.name}_figure",
             height=TALL,
             file_name=f"headlight-{answer.question.text}-{side.name}",

@@ -74,7 +74,8 @@ class ShownMap:
         return f"{self.pool} over the heads of {site_name(self.site)}"
 
     def large(self, note: str = "") -> Picture:
-        """The large map. If teacher-forced, wrong predictions are marked."""
+        """The large map, with a note beside the name of its head. If teacher-forced, wrong predictions are
+        marked."""
         answer, reading, axes = self.answer, self.reading, self.reading.axes[self.site]
         wrong = {}
         if reading is answer.forced:
@@ -85,7 +86,7 @@ class ShownMap:
         return large_map(
             self.weights,
             labels(answer, reading, self.site),
-            title=f"<b>{self.name}</b><br><span style='font-size:0.8em'>{note}{asked} · {fed}</span>",
+            title=f"<b>{self.name}</b>{note}<br><span style='font-size:0.8em'>{asked} · {fed}</span>",
             step=answer.step,
             wrong=wrong,
             lit_row=self.lit,
@@ -129,10 +130,13 @@ def as_written(text: str, stopped: bool) -> str:
     return text if stopped else f"{text}…"
 
 
-def changed_outputs(before: SnapshotModel, after: SnapshotModel) -> str:
-    """As HTML, how many held-out words have a different output, and up to `NAMED` of them.
+def changed_outputs(before: SnapshotModel, after: SnapshotModel, things: str) -> str:
+    """As HTML, how many held-out examples have a different output, and up to `NAMED` of them.
 
-    Words that are no longer right come first.
+    Those that are no longer right come first.
+
+    Args:
+        things: plural noun for the examples.
     """
     pairs = [(word, *was, *after.held_out[word]) for word, was in before.held_out.items()]
     changed = sorted((pair for pair in pairs if pair[1] != pair[3]), key=lambda pair: pair[4] - pair[2])
@@ -140,7 +144,7 @@ def changed_outputs(before: SnapshotModel, after: SnapshotModel) -> str:
         f"{html.escape(word)} → {_marked(was, was_right)} then {_marked(now, now_right)}"
         for word, was, was_right, now, now_right in changed[:NAMED]
     )
-    count = f"<b>{len(changed)} of {len(pairs)}</b> test words have a different output"
+    count = f"<b>{len(changed)} of {len(pairs)}</b> test {things} have a different output"
     return f"<div class='hl-changed' data-changed='{len(changed)}'>{count}{': ' if some else ''}{some}.</div>"
 
 
@@ -149,9 +153,14 @@ def _marked(text: str, right: bool) -> str:
     return f"<b>{html.escape(text) or '(nothing)'}</b> {mark}"
 
 
-def verdict(name: str, answer: Answer, exact: tuple[int, int]) -> str:
-    """As HTML, the answer to a word, and how many held-out words are right: `exact` is (right, asked)."""
-    right = f"{exact[0]} of {exact[1]} test words right"
+def verdict(name: str, answer: Answer, exact: tuple[int, int], things: str) -> str:
+    """As HTML, the answer to a word, and how many held-out examples are right.
+
+    Args:
+        exact: (right, asked).
+        things: plural noun for the examples.
+    """
+    right = f"{exact[0]} of {exact[1]} test {things} right"
     written = as_written(answer.output, answer.stopped)
     return (
         f"<div class='hl-verdict' data-right='{exact[0]}'><small>{name}</small> "

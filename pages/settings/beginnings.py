@@ -150,13 +150,14 @@ def _preset_chosen() -> None:
 def _recipe_chosen() -> None:
     """Fill in the recipe in its own topology, at sizes fit for two cores."""
     recipe = RECIPES[_state("recipe", RECIPES, OWN)]
-    st.session_state.update(preset=DEFAULT_PRESET, topology=recipe.model.topology, as_published=False)
+    preset = TASK_INFO[_state("task", TASKS, "reverse")].title
+    st.session_state.update(preset=preset, topology=recipe.model.topology, as_published=False)
     reset()
 
 
 @_unless_outdated
 def _topology_chosen() -> None:
-    st.session_state["preset"] = DEFAULT_PRESET
+    st.session_state["preset"] = TASK_INFO[_state("task", TASKS, "reverse")].title
     reset()
 
 
@@ -164,12 +165,16 @@ def _topology_chosen() -> None:
 def task_chosen() -> None:
     """Callback: fill in the sizes and training that the task needs, in the chosen recipe and topology.
 
-    With the app's own recipe, a task that needs another topology also changes the topology.
+    With the app's own recipe, the topology becomes that of the task, unless the user chose another one than
+    that of the task before, and the new task can do with it.
     """
     task = _state("task", TASKS, "reverse")
+    before = PRESETS[_state("preset", PRESETS, DEFAULT_PRESET)].config.model.topology
+    chosen = _state("topology", KINDS_OF, before) != before
     st.session_state["preset"] = TASK_INFO[task].title
     needed = TASK_INFO[task].topology
-    if needed != RECIPES[OWN].model.topology and _state("recipe", RECIPES, OWN) == OWN:
+    usual = RECIPES[OWN].model.topology
+    if _state("recipe", RECIPES, OWN) == OWN and (needed != usual or not chosen):
         st.session_state["topology"] = needed
     reset()
     st.session_state["task"] = task

@@ -75,11 +75,16 @@ PRESETS = {
 SHORT = tuple(TASK_INFO[name].title for name in ("reverse", "en-it", "zh-en"))
 """Presets that are offered even while All settings is closed."""
 _TOPOLOGIES = {
-    ENCODER_ONLY.recipe: "One stack reads the word and writes in its place. Its self-attention reads "
-    "backwards, because each letter needs the letter on the opposite side.",
-    DECODER_ONLY.recipe: "Word, [SEP] and answer are one sequence. The rows after [SEP] soon read the word "
-    "backwards: a diagonal line in the lower left.",
+    ENCODER_ONLY.recipe: (
+        "One stack reads the question and writes in its place.",
+        " Its self-attention reads backwards, because each letter needs the letter on the opposite side.",
+    ),
+    DECODER_ONLY.recipe: (
+        "Question, [SEP] and answer are one sequence; the rows after [SEP] write the answer.",
+        " They soon read the word backwards: a diagonal line in the lower left.",
+    ),
 }
+"""By recipe: what the model is, and what to look for if it reverses words."""
 
 
 def look_for(config: RunConfig) -> str:
@@ -88,8 +93,10 @@ def look_for(config: RunConfig) -> str:
         return PRESETS[config.recipe].look_for
     if config.published:
         return "The size and training of the paper; slow on a CPU."
+    reverses = config.train.task == "reverse"
     if config.recipe in _TOPOLOGIES:
-        return _TOPOLOGIES[config.recipe]
+        what, sees = _TOPOLOGIES[config.recipe]
+        return what + sees * reverses
     recipe = RECIPES.get(config.recipe)
-    own = recipe is None or recipe.model.topology == config.model.topology
-    return recipe.look_for if recipe is not None and own else ""
+    measured = recipe is not None and reverses and recipe.model.topology == config.model.topology
+    return recipe.look_for if recipe is not None and measured else ""

@@ -91,6 +91,11 @@ def change(run: AnyRun, view: RunView, step: int, asked: Mapping[str, str]) -> b
     """
     word = asked.get("word", "")
     before, after = _snapshot(view, step), _snapshot(view, step + 1)
+    if after.step != before.step + 1:
+        raise InputError(
+            f"The weights of step {before.step + 1:,} are not kept, so the change from step {before.step:,} "
+            f"cannot be shown. {_instead(view, before.step)}"
+        )
     numbers = step_change(view.config, before, after)
     passed = trace(view.config, after, word, beside(run, word, asked))
     later = {site: one.weights for site, one in passed.attentions.items()}
@@ -100,6 +105,17 @@ def change(run: AnyRun, view: RunView, step: int, asked: Mapping[str, str]) -> b
         "sites": {site: array.size for site, array in later.items()},
     }
     return with_numbers(head, later.values())
+
+
+def _instead(view: RunView, step: int) -> str:
+    """A sentence on the step nearest to this one whose change can be shown."""
+    kept = {snapshot.step for snapshot in view.snapshots}
+    steps = [one for one in kept if one + 1 in kept]
+    if not steps:
+        return "No two consecutive steps of this run are kept."
+    return (
+        f"Choose step {min(steps, key=lambda one: abs(one - step)):,}, the nearest one whose change can be."
+    )
 
 
 def _snapshot(view: RunView, step: int) -> Snapshot:

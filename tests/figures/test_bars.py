@@ -63,6 +63,19 @@ def test_a_right_token_that_is_not_among_the_likeliest_is_shown_below_them():
     assert len(panel(bars(most=50), 0)) == 6  # a small vocabulary is shown whole
 
 
+def test_each_bar_has_its_share_beside_its_end_and_places_without_a_bar_have_none():
+    notes = drawn(bars(free=None, expected=5, most=2)).layout.annotations
+    beside = {(note.xref, note.y): (note.x, note.text) for note in notes if note.yref in ("y", "y2")}
+    assert beside == {
+        ("x", 0): (0.5, "50%"),
+        ("x", 1): (0.3, "30%"),
+        ("x", 2 + BELOW): (0.1, "10%"),
+        **{("x2", place): (0, "") for place in (0, 1, 2 + BELOW)},
+    }
+    (small,) = [note.text for note in drawn(bars(np.full(6, 0.1234))).layout.annotations if note.y == 3][:1]
+    assert small == "12.3%"
+
+
 def test_an_output_that_has_ended_has_a_note_instead_of_bars():
     ended, going_on = bars(free=None), bars()
     assert panel(ended, 1) == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from transformer.figures.labels import map_axes, wrong_predictions
+from transformer.figures.labels import called, map_axes, wrong_predictions
 from transformer.shared.attention_info import AttentionInfo
 
 
@@ -75,3 +75,24 @@ def test_a_row_is_wrong_only_if_it_writes_a_token_and_predicts_another():
     assert wrong_predictions(CROSS, EXPECTED, predicted) == {1: "x", 3: "q"}
     assert wrong_predictions(READER, EXPECTED, predicted) == {}
     assert wrong_predictions(SEQUENCE, ("", "", "a", "[EOS]"), ("x", "y", "b", "[EOS]")) == {2: "b"}
+
+
+@pytest.mark.parametrize(
+    ("tokens", "noun"),
+    [
+        (["[SOS]", "c", "a", "[EOS]"], "letter"),
+        (["letter 1", "letter 2"], "letter"),
+        (["[SOS]"], "letter"),
+        (["[SOS]", "the", "[EOS]"], "token"),
+        (["[SOS]", "[UNK]", "[UNK]", "[EOS]"], "token"),
+        (["[SOS]", "[UNK]", "a", "[EOS]"], "letter"),
+    ],
+)
+def test_tokens_are_called_letters_unless_one_is_none_or_all_are_unknown(tokens, noun):
+    assert called(tokens) == noun
+
+
+def test_tokens_from_right_to_left_do_not_turn_the_label_around_them():
+    found = map_axes(of("tgt", "src", writes=True), ("[SOS]", "يرى"), ("[SOS]", "قط"), ("قط", "[EOS]"))
+    assert found.rows == ("[SOS] → \u2068قط\u2069", "\u2068قط\u2069 → [EOS]")
+    assert found.columns == ("[SOS]", "\u2068يرى\u2069")

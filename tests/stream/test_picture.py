@@ -149,5 +149,18 @@ def test_a_request_without_a_snapshot_is_refused(ask, run, changes, sentence):
     assert (answer.status_code, answer.text) == (422, sentence)
 
 
+def test_a_change_that_cannot_be_shown_names_the_nearest_step_whose_change_can_be(ask, run):
+    every = run.view.snapshots
+    run.view = replace(run.view, snapshots=tuple(one for one in every if one.step in (3, 4, 9, 10, 20, 22)))
+    answer = ask("change/20", word="cat")
+    assert (answer.status_code, answer.text.partition(". ")[2]) == (
+        422,
+        "Choose step 9, the nearest one whose change can be.",
+    )
+    assert ask("change/9", word="cat").status_code == 200
+    run.view = replace(run.view, snapshots=tuple(one for one in every if one.step in (20, 22)))
+    assert ask("change/20", word="cat").text.endswith(" No two consecutive steps of this run are kept.")
+
+
 def test_an_unknown_route_is_not_found(ask):
     assert ask("weights/3", word="cat").status_code == 404

@@ -60,6 +60,12 @@ def next_token_bars(
         arrays |= {f"{3 * panel + kind}.x": values for kind, values in enumerate(bars)}
         layout[f"yaxis{'2' if panel else ''}.ticktext"] = labels
         layout[f"annotations[{2 + panel}].visible"] = probabilities is None
+        for place, value in enumerate(np.nan_to_num(np.nanmax(bars, axis=0, initial=0))):
+            number = f"annotations[{4 + panel * (n + 1) + place}]"
+            layout |= {
+                f"{number}.x": float(value),
+                f"{number}.text": _percent(value) if labels[place] else "",
+            }
     return Picture(spec=_spec(n, max(map(len, tokens), default=0)), arrays=arrays, layout=layout, step=step)
 
 
@@ -87,12 +93,18 @@ def _bars(
     return bars, labels
 
 
+def _percent(share: float) -> str:
+    return f"{round(100 * float(share), 1):g}%"
+
+
 @lru_cache(maxsize=64)
 def _spec(n: int, longest: int) -> str:
     width_of_labels = min(0.26, LETTER * (longest + 2))  # the marks ✓ and ✗ need room too
     places = [*range(n), n + BELOW]
     data: list[Part] = []
     headings, ends = [], []
+    # Annotations, since Plotly draws no text beside a bar that had no length before.
+    numbers: list[Part] = []
     layout: Part = {
         "title": titled(pad=10),
         "margin": {"l": 4, "r": 4, "t": 66, "b": 4},
@@ -105,6 +117,9 @@ def _spec(n: int, longest: int) -> str:
         headings.append(note(heading, left + 0.01, 1.0, "left bottom", size=13, align="left", **PAPER))
         middle = {"xref": f"x{suffix}", "yref": "paper", "x": 0.6, "y": 0.5}
         ends.append(middle | {"text": ENDED, "showarrow": False, "font": {"size": 16}})
+        for place in places:
+            beside = {"xref": f"x{suffix}", "yref": f"y{suffix}", "x": 0, "y": place, "xanchor": "left"}
+            numbers.append(beside | {"xshift": 3, "text": "", "showarrow": False, "font": {"size": 14}})
         for name, color in KINDS:
             data.append(
                 {
@@ -115,10 +130,6 @@ def _spec(n: int, longest: int) -> str:
                     "yaxis": f"y{suffix}",
                     "y": places,
                     "marker": {"color": color},
-                    "texttemplate": "%{x:.1~%}",
-                    "textposition": "outside",
-                    "textfont": {"size": 14},
-                    "cliponaxis": False,
                     "hovertemplate": "%{y}: %{x:.2%}<extra></extra>",
                 }
             )
@@ -144,4 +155,4 @@ def _spec(n: int, longest: int) -> str:
             "ticks": "",
             "fixedrange": True,
         }
-    return json.dumps({"data": data, "layout": layout | {"annotations": headings + ends}})
+    return json.dumps({"data": data, "layout": layout | {"annotations": headings + ends + numbers}})

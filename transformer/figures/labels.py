@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from transformer.figures.picture import Array
+from transformer.figures.picture import Array, isolated
 from transformer.shared.attention_info import AttentionInfo
 
 
@@ -48,6 +48,9 @@ def map_axes(
             if the rows do not write.
     """
     noun = called(src_tokens)
+    src_tokens, tgt_tokens, expected = (
+        tuple(map(isolated, tokens)) for tokens in (src_tokens, tgt_tokens, expected)
+    )
     question = "word" if noun == "letter" else "question"
     column_titles = {
         "src": f"{noun}s of the {question}",
@@ -73,9 +76,10 @@ def map_axes(
 
 def called(tokens: Sequence[str]) -> str:
     """The noun for one of these tokens: letter, where all are letters a to z, places of letters (see
-    `mean_batch`) or special; else token."""
+    `mean_batch`) or special, but not only unknown; else token."""
     plain = [token for token in tokens if not re.match(r"\[.|(letter|output) \d", token)]
-    return "letter" if all(len(token) == 1 and "a" <= token <= "z" for token in plain) else "token"
+    letters = all(len(token) == 1 and "a" <= token <= "z" for token in plain)
+    return "letter" if letters and (plain or "[UNK]" not in tokens) else "token"
 
 
 def wrong_predictions(

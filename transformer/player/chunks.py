@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from transformer.figures.labels import MapAxes, map_axes, wrong_predictions
-from transformer.figures.picture import escaped
+from transformer.figures.picture import escaped, isolated
 from transformer.insight.names import layer_number
 from transformer.insight.scores import gold_cells
 from transformer.recording.chunk import Chunk
@@ -151,4 +151,4 @@ def axes_of(axes: AttentionInfo, word: Word) -> MapAxes:
 
 
 def _labels(tokens: Sequence[str]) -> list[str]:
-    return [escaped(token) for token in tokens]
+    return [escaped(isolated(token)) for token in tokens]

@@ -53,6 +53,15 @@ def test_the_newest_uploads_are_read_as_two_aligned_files_or_as_one_file(bring):
     assert page.says("“newest.tsv”: **120** pairs")
     upload(page, ("a.en", sides[0]), ("short.fr", b"un\n" * 30))
     assert "has 180 lines and “short.fr” has 30" in page.errors[0]
+    upload(page, PICTURE, ("one.txt", sides[0]))
+    assert "As two sides: “picture.png” is not UTF-8 text" in page.errors[0]
+    assert "The newest file alone: “one.txt” has only one column" in page.errors[0]
+
+
+def test_the_sign_for_a_tab_in_the_example_of_the_box_separates_sides_too(bring):
+    page = bring(text=TSV)
+    digest = page.value("own_data").pairs.digest
+    assert bring(text=TSV.replace("\t", "⇥")).value("own_data").pairs.digest == digest
 
 
 def test_a_file_that_cannot_be_used_is_refused_in_place_and_the_last_good_pairs_stay(bring):
@@ -218,7 +227,7 @@ def test_uploaded_pairs_are_restored_after_a_reload(bring, visit):
     again = reloaded(visit, page, {"task": "pairs"}, "data")
     assert again.errors == []
     assert again.value("own_data").pairs is page.value("own_data").pairs
-    assert again.says(f"**{len(page.value('own_data').pairs.capped.pairs)}** kept.")
+    assert again.says(f"**{len(page.value('own_data').pairs.capped.pairs)}** kept, as they were read.")
     again.press("data_train")
     assert again.errors == []
     assert again.go("watch").run.config.train.pairs == page.value("own_data").pairs.digest

@@ -58,8 +58,8 @@ def test_a_switched_off_head_changes_only_the_right_side(learned):
     np.testing.assert_array_equal(weights(ask, "before"), before)
     assert caption(ask, "before") == text
     first, second = ask.drawn("break_after_figure").changing["title.text"].split("<br>")
-    assert "after, switched off · “" in second  # first in the line, whose end may be cut off
-    assert "after" not in first
+    assert first.endswith("</b> · after, switched off")  # where there is room for it
+    assert "after" not in second
     assert "before" in ask.drawn("break_before_figure").changing["title.text"]
     assert not ask.run.view.interventions  # the run itself is unchanged
     assert [tracked.output for tracked in ask.run.view.frame.words] == outputs

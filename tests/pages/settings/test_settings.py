@@ -66,6 +66,7 @@ def test_an_impossible_setting_is_refused_in_place_and_cannot_be_started(visit):
         assert not visitor.enabled("run_start")
         assert visitor.run is draft  # the current model stays on the screen
         assert visitor.player["run"] == draft.id
+        assert visitor.player["over"].startswith("<b>These settings cannot be trained.</b>")
         visitor.set(key, good)
         assert visitor.errors == []
         assert visitor.enabled("run_start")

@@ -7,8 +7,11 @@ import re
 import numpy as np
 import pytest
 
-from pages.settings.presets import PRESETS
+from pages.settings.beginnings import OWN
+from pages.settings.presets import PRESETS, look_for
 from transformer.config import TASK_INFO, TASKS
+from transformer.config.recipes import recipe_config
+from transformer.config.tasks import with_task
 from transformer.tasks import PATTERNS, corpus_of
 
 FEW = {"layers_encoder": 1, "layers_decoder": 1, "heads": 2, "width": 8, "steps": 3, "goal": "none"}
@@ -54,7 +57,24 @@ def test_repeating_can_be_given_other_stacks_than_its_own(visit):
         "encoder-decoder",
         "default",
     )
-    assert visitor.set("preset", TASK_INFO["repeat"].title).run.config.model.topology == "decoder-only"
+    assert visitor.value("preset") == TASK_INFO["repeat"].title
+    assert visitor.set("topology", "decoder-only").run.config == PRESETS[TASK_INFO["repeat"].title].config
+    assert visitor.set("task", "en-fr").run.config.model.topology == "encoder-decoder"
+
+
+def test_a_topology_that_was_chosen_stays_with_another_task_and_the_preset_is_that_of_the_task(visit):
+    visitor = visit({"task": "en-fr"}).set("topology", "decoder-only")
+    assert (visitor.value("preset"), visitor.value("task")) == ("English to French", "en-fr")
+    visitor.set("task", "sort")
+    assert (visitor.value("preset"), visitor.run.config.model.topology) == ("Sort letters", "decoder-only")
+
+
+@pytest.mark.parametrize("topology", ["encoder-only", "decoder-only"])
+@pytest.mark.parametrize("recipe", [OWN, "bloem"])
+def test_only_a_run_that_reverses_words_is_said_to_read_backwards(topology, recipe):
+    for task in ("copy", "sort", "caesar", "reverse"):
+        said = look_for(with_task(recipe_config(recipe, topology), task))
+        assert ("backwards" in said) == (task == "reverse" and (recipe == OWN or topology == "encoder-only"))
 
 
 def test_a_task_has_its_full_name_in_the_list_and_its_short_name_in_the_link(visit):
