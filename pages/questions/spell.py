@@ -34,6 +34,8 @@ POOLED = {
     "max": "Maximum over the heads of this layer. Rows can add up to more than 100%.",
     "rollout": "Attention followed through all layers: where information can come from.",
 }
+LONG = 36
+"""Most letters of question and output together that are written in large type."""
 ROW = 17
 """Minimum height of a row of the maps, in pixels."""
 BARS_TALL = "max(200px, 19vh)"
@@ -209,9 +211,10 @@ def _spelled(answer: Answer, row: int) -> str:
     mark = RIGHT[answer.right] if has_answer else "? right answer not known"
     text = html.escape(as_written(answer.output, answer.stopped))
     rows = "".join(f"<tr><th>{name}</th>{cells}</tr>" for name, cells in lines.items())
+    long = " class='long'" if len(answer.question.text) + len(answer.output) > LONG else ""
     return (
         "<div class='hl-spelled hl-wide' tabindex='0' role='group' aria-label='Output of the model'>"
-        f"<p>{html.escape(answer.question.text)} → <b>{text}</b><br>{mark}</p>"
+        f"<p{long}>{html.escape(answer.question.text)} → <b>{text}</b><br>{mark}</p>"
         f"<table data-step='{answer.step}' data-row='{row}'>{rows}</table></div>"
     )
 

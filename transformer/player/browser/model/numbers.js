@@ -19,8 +19,9 @@ export function drawLikely(host, pass, box, writing, after) {
     const bar = element("i");
     bar.style.width = `${100 * share}%`;
     const name = pass.vocabulary[token];
+    const before = percent(share), number = after ? `${before.slice(0, -1)} → ${percent(after[writing * row.length + token])}` : before;
     return element("tr", { className: name === right ? "right" : "" }, element("th", { textContent: name, title: name }),
-      element("td", {}, bar), element("td", { textContent: percent(share) + (after ? ` → ${percent(after[writing * row.length + token])}` : "") }));
+      element("td", {}, bar), element("td", { textContent: number }));
   }));
 }
 
