@@ -280,3 +280,14 @@ def test_scores_of_any_attention_are_means_over_the_rows_with_several_open_cells
     assert scores["entropy"] == pytest.approx([np.mean(entropies)], abs=1e-6)
     assert "diagonal" not in pattern_scores([wide])
     assert pattern_scores([np.ones((2, 1, 1))])["focus"].tolist() == [0, 0]
+
+
+def test_what_a_row_gives_to_no_key_counts_for_the_entropy_alone():
+    sink = np.full((2, 3, 4), 0.0)
+    sink[:, [0, 1, 2], [0, 1, 2]], sink[..., 3] = 0.1, 0.9
+    scores = pattern_scores([sink], rest=[True])
+    assert scores["focus"] == pytest.approx([0.1, 0.1])
+    assert scores["diagonal"] == pytest.approx([0.1, 0.1])
+    expected = -(0.1 * np.log(0.1) + 0.9 * np.log(0.9)) / np.log(4)
+    assert scores["entropy"] == pytest.approx([expected] * 2)
+    assert pattern_scores([sink])["focus"] == pytest.approx([0.9, 0.9])

@@ -51,8 +51,8 @@ def _look(row: int, lit_row: int | None) -> Part:
 
 @lru_cache(maxsize=64)
 def _spec(axes: MapAxes, lit_row: int | None) -> str:
-    most = max(axes.shape)
-    size = 16 if most <= 10 else 14 if most <= 14 else 12
+    most, longest = max(axes.shape), max(map(len, axes.rows), default=0)
+    size = 16 if most <= 10 and longest <= 13 else 14 if most <= 14 and longest <= 16 else 12
     rows = [escaped(label) for label in axes.rows]
     if lit_row is not None:
         rows[lit_row] = f"<b>{rows[lit_row]}</b>"

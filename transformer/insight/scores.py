@@ -248,7 +248,9 @@ def head_scores(
 
 
 def pattern_scores(
-    weights: Sequence[Array], tokens: Sequence[Sequence[str | None] | None] = ()
+    weights: Sequence[Array],
+    tokens: Sequence[Sequence[str | None] | None] = (),
+    rest: Sequence[bool] = (),
 ) -> dict[str, Array]:
     """Scores of each head of any attention, whatever its tokens: means over the rows of all its maps.
 
@@ -257,6 +259,8 @@ def pattern_scores(
             open cells are left out, since their weights are fixed.
         tokens: of each input, where queries and keys are the same tokens: these, with None for special
             tokens; else None.
+        rest: of each input, whether the last column is no key, but what a row gives to none; only the entropy
+            counts it.
 
     Returns:
         (H,) in 0..1 for each score, named as by `head_scores`: diagonal and previous (of maps with as many
@@ -268,13 +272,14 @@ def pattern_scores(
         open_cells = ~np.isnan(maps)
         n_open = open_cells.sum(axis=-1)  # (H, Q)
         w, free = np.where(open_cells, maps, 0.0), n_open >= 2
-        rows = np.arange(maps.shape[1])
-        scores = {"first_token": w[:, :, 0], "focus": w.max(axis=-1)}
-        if maps.shape[1] == maps.shape[2]:
+        logs = np.log(np.maximum(w, np.finfo(np.float32).tiny))
+        entropy = (-(w * logs).sum(axis=-1) / np.log(np.maximum(n_open, 2))).clip(0, 1)
+        w = w[:, :, :-1] if i < len(rest) and rest[i] else w
+        rows = np.arange(w.shape[1])
+        scores = {"first_token": w[:, :, 0], "focus": w.max(axis=-1), "entropy": entropy}
+        if w.shape[1] == w.shape[2]:
             scores["diagonal"] = w[:, rows, rows]
             scores["previous"] = np.where(rows >= 1, w[:, rows, np.maximum(rows - 1, 0)], np.nan)
-        logs = np.log(np.maximum(w, np.finfo(np.float32).tiny))
-        scores["entropy"] = (-(w * logs).sum(axis=-1) / np.log(np.maximum(n_open, 2))).clip(0, 1)
         if i < len(tokens) and (token := tokens[i]) is not None:
             for name, cells in token_cells(token).items():
                 if cells:

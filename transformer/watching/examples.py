@@ -227,6 +227,7 @@ class Examples:
             site: pattern_scores(
                 [self._counted(text, site, of[site]) for text, of in opened.items()],
                 [self._tokens_at(text, site) for text in opened],
+                [self._kinds[text][site].rest for text in opened],
             )
             for site in self.axes
             if not site.endswith(PART)
