@@ -102,6 +102,7 @@ def watched() -> None:
         ghost=None if before is None or shown is not run else ghost_of(before.view, run.view),
         greets=GREETING if shown is recording is not run else None,
         plays=shown is recording is not run and selection.step() is None,
+        more=[one for one in run.words if one not in shown.words],
         on_cell=look_at_cell,
     )
     selection.keep_in_link()

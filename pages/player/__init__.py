@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import streamlit as st
@@ -49,6 +49,7 @@ def player(
             `opened`: the open box of the picture, or its cell;
             `picture`: what the picture shows and requests; `over`: a sentence that replaces the run's own;
             `ghost`: arrays of the parent run, for the curves;
+            `more`: words of another run, which the page shows once one of them is chosen;
             `plays`: whether the recording plays by itself, once per visit and some seconds after it is
             drawn, unless reduced motion is preferred.
     """
@@ -62,7 +63,7 @@ def player(
         if isinstance(sent, dict):
             picked = sent.get("picked") is True
             if "parts" not in data or "race" in data or picked:
-                _take_choice(run, sent)
+                _take_choice(run, sent, data.get("more", ()))
             session.page_is_stale |= picked and "parts" in data
             _take_step(sent)
             number = sent.get("number")
@@ -143,11 +144,15 @@ def has_head(view: RunView, kind: object, site: object, head: object) -> bool:
     )
 
 
-def _take_choice(run: AnyRun, sent: dict[str, Any]) -> None:
-    """Store the outline that the browser sent, and the word, kind, head and clock if they are valid."""
+def _take_choice(run: AnyRun, sent: dict[str, Any], more: Sequence[str]) -> None:
+    """Store the outline that the browser sent, and the word, kind, head and clock if they are valid.
+
+    Args:
+        more: the words that are valid besides those of the run.
+    """
     view = run.view
     word, kind = sent.get("word"), sent.get("kind")
-    if word in run.words:
+    if word in (*run.words, *more):
         session.word = word
     if kind in view.kinds and kind != selection.kind(view):
         selection.choose_kind(kind)

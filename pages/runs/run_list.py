@@ -35,7 +35,8 @@ def run_list(current: AnyRun) -> None:
     """
     own, elsewhere = listed_runs(current)
     with st.sidebar, st.container(key="run_picker"):
-        st.caption("Your runs" if own else "Your runs: none yet")
+        commands = any(REGISTRY.owners.is_owner(run.id, keyring.token_of(run.id)) for run in own)
+        st.caption("Your runs: none yet" if not own else "Your runs" if commands else "Runs that you opened")
         recent = _recent(own, current)
         for run, label in zip(recent, labels(recent), strict=True):
             _button(label, run, current)

@@ -78,12 +78,21 @@ def test_the_first_map_of_a_recorded_run_does_not_wait_for_the_charts(watch):
     watch.until(lambda: watch.page.evaluate("Boolean(window.Plotly)"), what="the charts")
 
 
-def test_with_reduced_motion_the_recording_does_not_play(watch):
+def test_with_reduced_motion_the_recording_does_not_play_and_a_typed_word_keeps_its_button(watch):
     watch.page.emulate_media(reduced_motion="reduce")
     watch.open(RECORDED)
     watch.page.wait_for_timeout(1500)
     assert watch.number("live_map", "step") == LAST
     assert watch.number("live_map", "draws") <= 3  # one each for the index, the socket and the layout
+    own = watch.page.locator(".st-key-word button[data-value=garden]")
+    watch.type("own_word", "garden")  # which the recording lacks
+    expect(own).to_have_attribute("aria-pressed", "true")
+    expect(watch.page.locator(".st-key-moment")).to_contain_text("Untrained")
+    watch.choose("word", "playground")
+    expect(watch.page.locator(".st-key-moment")).to_contain_text("Watch a small Transformer")
+    own.click()
+    expect(watch.page.locator(".st-key-moment")).to_contain_text("Untrained")
+    expect(own).to_have_attribute("aria-pressed", "true")
 
 
 def test_start_ends_the_film_and_trains_a_new_model(watch):

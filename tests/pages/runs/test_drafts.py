@@ -66,6 +66,10 @@ def test_a_recorded_word_brings_the_recording_back_and_its_model_answers_any_wor
     visitor.choose(word="banana")
     assert visitor.progress == "recorded at 225 of 300"
     assert visitor.player["over"] is None
+    assert visitor.player["more"] == ["lantern"]  # its button stays
+    visitor.choose(word="lantern")
+    assert visitor.progress == "idle at 0 of 300"
+    assert visitor.player["more"] == []
 
 
 def test_invalid_settings_show_no_recording_and_train_nothing(first_visit):

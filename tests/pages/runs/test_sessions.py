@@ -192,6 +192,8 @@ def ghost(visitor):
 def test_a_shared_link_opens_its_run_and_no_other(visit, second):
     guest = visit({"run": second.run.id})
     assert listed(guest) == [second.run.id]
+    assert guest.says("Runs that you opened")
+    assert second.says("Your runs")
     assert len(ghost(guest)) == 0
     assert not [key for key in guest.keys if key == "share_parents"]
     assert listed(second) == [second.run.id, second.run.view.after]

@@ -138,7 +138,7 @@ export default function mountedPlayer(view, base) {
   others.forEach((other, i) => { other.ticket = data.race.runs[i].ticket; });
   if (data.race) player.source.race = data.race;
   player.find(".st-key-follow").hidden = !data.mayFollow; // the owner's token may come after the first pass of the page
-  Object.assign(player, { over: data.over, greets: data.greets });
+  Object.assign(player, { over: data.over, greets: data.greets, more: data.more });
   if (JSON.stringify(player.ghost) !== JSON.stringify(data.ghost)) {
     player.ghost = data.ghost ?? undefined;
     player.drawnCurves = null;

@@ -172,7 +172,7 @@ export class Player {
     const { at, index } = this;
     const kinds = Object.keys(index.kinds);
     if (!kinds.includes(at.kind)) at.kind = kinds[0];
-    if (!index.words.includes(at.word)) at.word = index.words.includes(this.wanted) ? this.wanted : at.word ?? index.words[0];
+    if (![...index.words, ...this.more ?? []].includes(at.word)) at.word = index.words.includes(this.wanted) ? this.wanted : at.word ?? index.words[0];
     this.say();
   }
 
@@ -497,7 +497,7 @@ export class Player {
       steps, step, live, playing: this.playing, moments: index.moments, state: now?.state ?? "recorded",
       planned: now && GOES_ON.includes(now.state) ? now.planned : newest, last: now ? (now.state === "training" ? now.planned : now.step) : newest,
     });
-    if (this.whole) this.texts.around(shown);
+    if (this.whole) this.texts.around({ ...shown, more: this.more });
   }
 
   dress() {

@@ -71,8 +71,8 @@ export class Texts {
   }
 
   // Write the texts around the maps.
-  around({ index, at, segment, step, maps }) {
-    this.choices(index, at);
+  around({ index, at, segment, step, maps, more }) {
+    this.choices(index, at, more);
     const notes = [segment.taken && `At this step: ${segment.taken}`];
     if (!maps) notes.unshift(this.root.hasAttribute("data-lost") ? `The map of step ${counted(step)} is not loaded.` : `“${escaped(at.word)}” has no map of step ${counted(step)}.`);
     this.set(".note", notes.filter(Boolean).join(" · "));
@@ -96,14 +96,15 @@ export class Texts {
     this.set(".st-key-samples", index.texts[segment.samples]);
   }
 
-  // Words and kinds of attention as buttons.
-  choices(index, at) {
-    const offered = JSON.stringify([index.words, Object.keys(index.kinds), at.word, at.kind]);
+  // Words and kinds of attention as buttons. more: words of another run, which the page then shows.
+  choices(index, at, more = []) {
+    const words = [...index.words, ...more];
+    const offered = JSON.stringify([words, Object.keys(index.kinds), at.word, at.kind]);
     if (offered === this.offered) return;
     this.offered = offered;
-    this.buttons(".st-key-word", index.words.map((word) => [word, index.means[word] ?? word]), at.word, (word) => this.choose({ word }));
-    const words = this.find(".st-key-word"), chosen = words.querySelector("[aria-pressed=true]");
-    if (chosen) words.scrollLeft = chosen.offsetLeft - words.offsetLeft - 40; // scroll only this list
+    this.buttons(".st-key-word", words.map((word) => [word, index.means[word] ?? word]), at.word, (word) => this.choose({ word }));
+    const list = this.find(".st-key-word"), chosen = list.querySelector("[aria-pressed=true]");
+    if (chosen) list.scrollLeft = chosen.offsetLeft - list.offsetLeft - 40; // scroll only this list
     const kinds = Object.entries(index.kinds).map(([kind, { name }]) => [kind, name]);
     this.buttons(".st-key-kind", kinds, at.kind, (kind) => this.choose({ kind }));
     this.find(".st-key-kind").hidden = kinds.length < 2;
