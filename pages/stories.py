@@ -14,7 +14,7 @@ from pages.player import COMPONENT, KEY, changed, stale
 from pages.presentation import beats
 from pages.presentation.listing import listing
 from pages.runs.keyring import keyring, token_of
-from pages.runs.share import link
+from pages.runs.share import ALONE, link
 from pages.shared.plain import plain, show_error
 from pages.shared.session import request, rerun, sent_value, session
 from pages.shared.style import style
@@ -88,7 +88,7 @@ with st.sidebar:
         st.warning(plain(why))
     if story.kind != TOUR:
         address = link({"story": name, "run": id_})
-        local = urlsplit(address).hostname in ("127.0.0.1", "localhost", "::1")
+        local = urlsplit(address).hostname in ALONE
         st.caption(f"Viewers follow with this link{', once the server is open to them' * local}:")
         st.code(address, language=None, wrap_lines=True)
 with buttons_row():
