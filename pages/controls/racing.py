@@ -58,11 +58,11 @@ def untrained(runs: Sequence[AnyRun]) -> Sequence[AnyRun]:
     """Return untrained runs to race: these, or, if any has begun, new ones with their settings.
 
     Raises:
-        InputError: the new runs exceed a limit of the server.
+        InputError: the runs together exceed a limit of the server.
     """
+    REGISTRY.admit(session.visitor.name, more=len(runs))
     if all(run.view.state == IDLE for run in runs):
         return runs
-    REGISTRY.admit(session.visitor.name, more=len(runs))
     return [drafts.new_draft(run.config, run) for run in runs]
 
 
@@ -101,8 +101,6 @@ def start_race(runs: Sequence[AnyRun], steps: int | None = None) -> None:
     """
     first, *others = runs
     own = [ownership.command(run) for run in runs if ownership.owns(run)]
-    if (begins := sum(run.view.state == IDLE for run in own)) > 1:
-        REGISTRY.admit(session.visitor.name, more=begins)
     if len(own) > 1:
         REGISTRY.race(own)
     for run in own:

@@ -111,7 +111,7 @@ def _look(
         kinds[kind] = {
             "rows": _labels(one.rows),
             "columns": _labels(one.columns),
-            "to": _labels(word.expected) if axes[here[0]].writes and not group else [],
+            "to": _labels(list(map(isolated, word.expected))) if axes[here[0]].writes and not group else [],
             "rowTitle": one.row_title,
             "columnTitle": one.column_title if group else f"looks at: {one.column_title}",
             "layers": [layer_number(site) if group else str(i + 1) for i, site in enumerate(here)],
@@ -139,7 +139,7 @@ def _look(
 def axes_of(axes: AttentionInfo, word: Word) -> MapAxes:
     """The labels and titles of both axes of one attention's maps of a word."""
     if axes.group:
-        rows, columns = word.tokens(axes.query), word.tokens(axes.key)
+        rows, columns = (tuple(map(isolated, word.tokens(side))) for side in (axes.query, axes.key))
         row_title, column_title = (
             f"{name}, {word.pooled[side]:,} tokens a cell" if side in word.pooled else name
             for name, side in (("queries", axes.query), ("keys", axes.key))
@@ -151,4 +151,4 @@ def axes_of(axes: AttentionInfo, word: Word) -> MapAxes:
 
 
 def _labels(tokens: Sequence[str]) -> list[str]:
-    return [escaped(isolated(token)) for token in tokens]
+    return [escaped(token) for token in tokens]
