@@ -29,6 +29,8 @@ KEPT = {
     "folded into the batch": written.Folded,
     "folded, heads first": lambda: written.Folded(heads_first=True),
     "heads on the last axis": written.HeadsLast,
+    "heads of a loop, stacked": lambda: written.Joined("stack"),
+    "heads of a loop, concatenated": lambda: written.Joined("cat"),
     "a sink": written.Sink,
     "columns of neighbours": written.Banded,
 }
@@ -414,6 +416,31 @@ def test_an_attention_of_another_library_is_named():
     }
 
 
+def test_a_model_whose_numbers_are_nan_is_not_said_to_lack_allowed_keys():
+    model = seeded(lambda: Stack(Written()))
+    nn.init.constant_(model.blocks[0].query.bias, torch.nan)
+    observer = Observer(model)
+    assert np.isnan(observer.look(IDS)["blocks.0"].weights).all()
+    (why,) = observer.left.values()
+    assert why.startswith("blocks.0 has weights that are not numbers (NaN), drawn as blocked, though no mask")
+
+
+@pytest.mark.parametrize("how", ["linear", "convolution"])
+def test_heads_that_are_mixed_after_the_softmax_are_named(how):
+    observer = Observer(Stack(Fused(), written.Talking(how)))
+    assert list(observer.look(IDS)) == ["blocks.0"]
+    assert observer.left == {
+        "blocks.1": "blocks.1 is left out: a layer mixes the results of its softmax, as between heads, so "
+        "they are no shares of attention."
+    }
+
+
+@pytest.mark.parametrize("how", ["stack", "cat"])
+def test_heads_that_are_put_together_keep_the_cells_that_a_mask_blocks(how):
+    seen = Observer(seeded(lambda: Stack(written.Joined(how)))).look(IDS)["blocks.0"]
+    assert (np.isnan(seen.weights) == np.triu(np.ones((T, T)), 1).astype(bool)).all()
+
+
 # Long axes.
 
 
@@ -586,3 +613,36 @@ def test_weights_equal_those_that_the_library_returns(name, shown):
     given = output.encoder_attentions if name == "T5" else output.attentions
     for weights, truth in zip(found.values(), given, strict=False):  # the encoder comes first
         np.testing.assert_allclose(shown(weights), truth.numpy(), atol=1e-6)
+
+
+class Decoded(nn.Module):
+    """A Llama that reads four tokens at once and the others one by one, from its cache."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids, mask):
+        past = self.model(ids[:, :4], attention_mask=mask[:, :4], use_cache=True).past_key_values
+        for i in range(4, ids.shape[1]):
+            one = ids[:, i : i + 1]
+            last = self.model(one, attention_mask=mask[:, : i + 1], past_key_values=past, use_cache=True)
+        return last.last_hidden_state
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_heads_that_share_keys_stay_heads_while_a_padded_batch_is_decoded():
+    import transformers as hf
+
+    sizes = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "vocab_size": 20}
+    model = seeded(
+        lambda: hf.LlamaModel(hf.LlamaConfig(num_attention_heads=4, num_key_value_heads=2, **sizes))
+    )
+    mask = torch.ones_like(IDS)
+    mask[0, :2] = 0
+    found = {}
+    for how in ("eager", "sdpa"):
+        model.set_attn_implementation(how)
+        found[how] = attention_of(Decoded(model), (IDS, mask))["model.layers.0.self_attn#2"]
+    assert found["sdpa"].shape == (B, 4, T - 4, T)
+    np.testing.assert_allclose(found["sdpa"], found["eager"], atol=1e-6)

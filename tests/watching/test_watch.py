@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import html
+import json
 import os
 import random
 import re
@@ -25,6 +26,7 @@ from torch.distributed.fsdp import fully_shard
 from tests.conftest import facts_of
 from tests.watching.conftest import Toy, kept, recorded, training
 from transformer import Watch, attention_of
+from transformer.player.pictures import run_curves
 from transformer.storage.saved import read_run
 from transformer.watching import watch as module
 
@@ -325,7 +327,7 @@ def test_a_model_that_fails_at_some_steps_is_recorded_at_the_others(watched, ste
     view = recorded(of_function(watched, fails), steps, loss=2.0)
     assert view.frames.steps == kept_steps
     assert view.metrics.column("step").tolist() == [*steps]
-    assert "RuntimeError: out of memory" in said(watched)
+    assert "The input 'x' cannot be observed: RuntimeError: out of memory" in said(watched)
 
 
 def test_a_wrapped_or_compiled_model_is_watched_under_its_own_names_without_a_problem(toy, watched):
@@ -367,6 +369,21 @@ def test_the_first_frame_shows_the_weights_before_the_first_step(watched):
     first, last = (frames.of_step(step).map(0, "mine")[0] for step in (0, 1))
     np.testing.assert_allclose(np.nan_to_num(first), np.eye(3), atol=QUANTIZATION_TOLERANCE)
     np.testing.assert_allclose(last, np.eye(3)[::-1], atol=QUANTIZATION_TOLERANCE)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "panels"),
+    [
+        ({"loss": 1.5, "val": 0.5}, ["loss", "val"]),
+        ({"val": 0.5}, ["val"]),
+        ({}, ["no loss was given"]),
+    ],
+    ids=str,
+)
+def test_the_curves_have_a_panel_for_each_number_that_was_given(numbers, panels, toy, watched):
+    view = recorded(watched(toy, {"line": EXAMPLE}), **numbers)
+    notes = json.loads(run_curves(view).spec)["layout"]["annotations"]
+    assert [note["text"] for note in notes] == panels
 
 
 def test_numbers_may_be_missing_or_invalid_and_steps_of_any_integer_type(toy, watched):

@@ -111,6 +111,37 @@ class Folded(Projected):
         return turn(result.unflatten(0, sizes))
 
 
+class Joined(Projected):
+    """Heads computed in a loop, each masked, and put together before the product."""
+
+    def __init__(self, how, **sizes):
+        super().__init__(**sizes)
+        self.how = how
+
+    def attend(self, q, k, v):
+        later = torch.ones(T, T).triu(1).bool()
+        each = [(q[:, i] @ k[:, i].mT).masked_fill(later, -torch.inf).softmax(-1) for i in range(self.heads)]
+        if self.how == "stack":
+            self.kept = torch.stack(each, dim=1)
+        else:
+            self.kept = torch.cat([one[:, None] for one in each], dim=1)
+        return self.kept @ v
+
+
+class Talking(Projected):
+    """Heads mixed after the softmax (Shazeer et al. 2020), by a linear layer or by a convolution."""
+
+    def __init__(self, how):
+        super().__init__()
+        self.mix = nn.Linear(HEADS, HEADS) if how == "linear" else nn.Conv2d(HEADS, HEADS, 1)
+
+    def attend(self, q, k, v):
+        weights = (q @ k.mT).softmax(-1)
+        if isinstance(self.mix, nn.Linear):
+            return self.mix(weights.permute(0, 2, 3, 1)).permute(0, 3, 1, 2) @ v
+        return self.mix(weights) @ v
+
+
 class HeadsLast(Projected):
     """(B, Q, K, H), multiplied by `einsum`."""
 

@@ -51,6 +51,9 @@ def run_curves(view: RunView, marker: int | None = None) -> Picture:
     if view.own is not None:
         steps, *numbers = view.metrics.columns("step", "loss", *view.own.curves)
         named = dict(zip(("loss", *view.own.curves), numbers, strict=True))
+        if len(steps) and np.isnan(named["loss"]).all():
+            lossless = named.pop("loss")
+            named = named or {"no loss was given": lossless}
         return number_curves(steps, named, run_id=view.id, marker=marker)
     return curves(
         _series(view.metrics),

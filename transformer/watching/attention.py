@@ -45,6 +45,14 @@ _LOCK = threading.RLock()
 """Held during looks and measures, which change switches of the whole process."""
 _COMPILING = {"torch._dynamo", "torch.nn.attention.flex_attention"}
 """Modules that are imported where something is compiled."""
+EMPTY = (
+    "rows without an allowed key, whose weights are not numbers (NaN): they are drawn as blocked, but the "
+    "model goes on with them. Fused attention gives 0 for such rows."
+)
+NOT_NUMBERS = (
+    "weights that are not numbers (NaN), drawn as blocked, though no mask blocks their rows: look for NaN or "
+    "infinity in the parameters and inputs of the model."
+)
 _SUM, _HALF_SUM = 1e-3, 2e-2
 """How far from 1 the sum of a row may be, in float32 and in half precision."""
 _PROOF = 1e-5
@@ -293,8 +301,8 @@ class Observer:
         mode = Observing(self.model, self._modules, sizes, found, wanted, self._layouts)
         with _same_random(self._modules.values(), self._devices), self._same_inputs(), mode:
             output = _call(self.model, inputs)
-        for name, operation in mode.unseen.items():
-            self.left[name] = f"{name} is left out: the weights of {operation} cannot be computed."
+        for name, why in mode.unseen.items():
+            self.left[name] = f"{name} is left out: {why}."
         return [taken[order] for order in sorted(taken)], output
 
     @contextmanager
@@ -406,11 +414,9 @@ class Observer:
             sums = weights.sum(-1)
             if blocked is not None:
                 blocked = _blocks(_blocks(blocked, -1, pooled[1], True).all(-1), -2, pooled[0], True).all(-1)
-        if np.isnan(sums).any():
-            self.left[f"{call.site} NaN"] = (
-                f"{call.site} has rows without an allowed key, whose weights are not numbers (NaN): they are "
-                "drawn as blocked, but the model goes on with them. Fused attention gives 0 for such rows."
-            )
+        if (nan := np.isnan(sums)).any():
+            empty = blocked is not None and np.broadcast_to(blocked.all(-1), nan.shape)[nan].all()
+            self.left[f"{call.site} NaN"] = f"{call.site} has {EMPTY if empty else NOT_NUMBERS}"
         half = torch.finfo(call.outputs[0][1].dtype).bits < 32 or call.half
         most = _HALF_SUM if half else _SUM
         if (sums[~none] > 1 + most).any():

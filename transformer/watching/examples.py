@@ -93,8 +93,8 @@ class Examples:
             step: the newest step, which errors name.
 
         Raises:
-            InputError: `inputs` is no mapping, nothing can be shown, or an attention that has been recorded
-                so far cannot be shown any more. Errors of the model itself are passed on.
+            InputError: `inputs` is no mapping, the model fails on an input, nothing can be shown, or an
+                attention that has been recorded so far cannot be shown any more.
         """
         if not isinstance(self._inputs, Mapping) or not self._inputs:
             raise InputError("inputs is a mapping of names to inputs, such as {'example': inputs}.", "inputs")
@@ -102,7 +102,13 @@ class Examples:
         maps: dict[str, dict[str, Array]] = {}
         self._kinds = {}
         for name, inputs in self._inputs.items():
-            looked = self._observer.look(_moved(inputs, device), self._part.get(name))
+            try:
+                looked = self._observer.look(_moved(inputs, device), self._part.get(name))
+            except InputError:
+                raise
+            except Exception as error:  # the model's own, of any kind
+                why = f"The input {name!r} cannot be observed: {type(error).__name__}: {error}"
+                raise InputError(why, "inputs") from error
             n = len(next(iter(looked.values())).weights)
             for site, seen in looked.items():
                 for i, of in enumerate(seen.weights if len(seen.weights) == n else ()):

@@ -123,8 +123,15 @@ def tensors_of(inputs: Any) -> Iterator[Tensor]:
             yield from tensors_of(input_)
 
 
-def plain_layout(shape: Sequence[int], inputs: Sizes) -> Layout:
-    """The layout of a fused attention, whose weights are (N, H, Q, K)."""
+def plain_layout(shape: Sequence[int], inputs: Sizes, packed: bool = False) -> Layout:
+    """The layout of a fused attention, whose weights are (N, H, Q, K).
+
+    Args:
+        packed: whether the axis of queries holds the heads that share keys, each with one query.
+    """
+    if packed:
+        split = (EXAMPLES, shape[0]), (HEADS, shape[1]), (HEADS, shape[2])
+        return Layout((*shape, 1), (0, 1, 2, 4, 3), split)
     first, *others = _splits(shape[:2], shape[2], inputs, None)
     return _with_virtual(Layout((*shape, 1), (4, 0, 1, 2, 3), first, others=tuple(others)))
 

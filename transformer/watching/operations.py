@@ -3,7 +3,7 @@
 Below its modules, an attention is one of two things: a fused operation, whose weights are computed again from
 its arguments, or a softmax whose result is multiplied with values: in a matrix product, or in a product that
 is then summed. In the second case, the factor is followed from the softmax through views, permutations,
-padding, casts, masks, dropout and means over heads.
+padding, casts, masks, dropout, means over heads, and the joining of several softmaxes (`stack`, `cat`).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from transformer.watching.layout import Layout, Sizes, layout_of, plain_layout
 
 BLOCKED = -1e4
 """A score up to this counts as masked: people write -inf, -1e9, -1e4, or the least number of the type."""
+MIXED = "a layer mixes the results of its softmax, as between heads, so they are no shares of attention"
 _ATEN = torch.ops.aten
 _PRODUCTS = {
     _ATEN.bmm: (0, 1),
@@ -120,6 +121,13 @@ class Trace:
     gate: bool = False
     """Whether it is a softmax of the outputs of a linear layer, such as a router's."""
 
+    @property
+    def moved_blocked(self) -> Tensor | None:
+        """The blocked cells, moved as the values of the tensor are; None where there are none."""
+        if self.blocked is None:
+            return None
+        return self.blocked.flatten()[self.index.clamp_min(0)] & (self.index >= 0)
+
 
 @dataclass(frozen=True)
 class Call:
@@ -205,7 +213,7 @@ class Observing(TorchFunctionMode):
         self._layer: Tensor | None = None
         """The result of the newest linear layer."""
         self.unseen: dict[str, str] = {}
-        """By module, an operation in it that has attention in its name, and whose weights are not known."""
+        """By module, the reason why an attention in it is not seen."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         follows = self._traced or (_hides_attention(func) and self._wanted(self._site()[0]))
@@ -235,7 +243,7 @@ class Observing(TorchFunctionMode):
             if self._traced:
                 self._product(func, args, kwargs, output)
         elif what == _FOREIGN:
-            self.unseen[self._site()[0]] = func.name()
+            self.unseen[self._site()[0]] = f"the weights of {func.name()} cannot be computed"
         else:
             {_SOFTMAX: self._softmax, _FUSED: self._fused, _FLEX: self._flex}[what](
                 func, args, kwargs, output
@@ -251,7 +259,7 @@ class Observing(TorchFunctionMode):
     # Fused attention.
 
     def _fused(self, func: Any, args: Any, kwargs: Any, output: Any) -> None:
-        site, _, place = self._site()
+        site, module_id, place = self._site()
         if not self._wanted(site):
             return
         names = [argument.name for argument in func._schema.arguments]
@@ -271,11 +279,12 @@ class Observing(TorchFunctionMode):
                 query[i, head], key[i, head // group], None if own is None else own[i, head], causal, scale
             )
 
-        small = math.prod(shape) <= _SMALL
+        packed = self._is_packed(module_id, shape)
+        small = packed or math.prod(shape) <= _SMALL
         self._give(
             Call(
                 site=site,
-                layout=plain_layout(shape, self._inputs),
+                layout=plain_layout(shape, self._inputs, packed),
                 weights=fused_weights(query, grouped(key, shape[1]), mask, causal, scale)
                 if small
                 else weights,
@@ -286,6 +295,13 @@ class Observing(TorchFunctionMode):
                 fused=True,
             )
         )
+
+    def _is_packed(self, module_id: int, shape: Sequence[int]) -> bool:
+        """Whether a module of `transformers` decodes one query, whose heads that share keys are the rows."""
+        _, module = self._modules.get(module_id, ("", None))
+        group = getattr(module, "num_key_value_groups", 1)
+        heads = getattr(getattr(module, "config", None), "num_attention_heads", 0)
+        return shape[2] == group > 1 and shape[1] * group == heads
 
     def _flex(self, func: Any, args: Any, kwargs: Any, output: Any) -> None:
         """Read the weights of `flex_attention`: with the identity for values, its output is its weights."""
@@ -347,10 +363,13 @@ class Observing(TorchFunctionMode):
 
     def _follow(self, func: Any, args: Any, kwargs: Any, output: Any) -> None:
         """Follow the values of a softmax through an operation."""
+        packet = getattr(func, "overloadpacket", None)
+        if packet in (_ATEN.cat, _ATEN.stack):
+            self._join(func, args, kwargs, output)
+            return
         place, trace = next(self._traces(args), (None, None))
         if place is None or trace is None:
             return
-        packet = getattr(func, "overloadpacket", None)
         if packet in _MOVES:
             if place == 0:
                 moved = (
@@ -360,6 +379,9 @@ class Observing(TorchFunctionMode):
                 )
                 for tensor, index in zip(*map(_listed, (output, moved)), strict=True):
                     self._trace(tensor, replace(trace, index=index))
+            return
+        if packet is _ATEN.convolution:
+            self.unseen[trace.site] = MIXED
             return
         result = output[0] if packet is _ATEN.native_dropout else output
         if not isinstance(result, Tensor) or not result.is_floating_point():
@@ -371,13 +393,35 @@ class Observing(TorchFunctionMode):
         ):
             self._weighted[id(result)] = result, trace, place, args
         elif result.shape == trace.index.shape and isinstance(axis := _axis_of(trace), int):
-            blocked = trace.blocked
-            if blocked is not None:
-                blocked = blocked.flatten()[trace.index.clamp_min(0)] & (trace.index >= 0)
-            self._trace(
-                result,
-                replace(trace, weights=result, axis=axis, blocked=blocked, index=self._places_of(result)),
+            self._restart(trace, result, axis, trace.moved_blocked)
+
+    def _restart(self, trace: Trace, result: Tensor, axis: int, blocked: Tensor | None) -> None:
+        """Follow a result of other values, or of another shape, as weights of the same attention."""
+        index = self._places_of(result)
+        self._trace(result, replace(trace, weights=result, axis=axis, blocked=blocked, index=index))
+
+    def _join(self, func: Any, args: Any, kwargs: Any, output: Tensor) -> None:
+        """Follow softmaxes that are stacked or concatenated, such as those of heads computed in a loop."""
+        tensors, *rest = args
+        traces = dict(self._traces(tensors))
+        axes = {_axis_of(trace) for trace in traces.values()}
+        if not traces or len(axes) > 1 or (axis := axes.pop()) is None:
+            return
+        if output.dim() > tensors[0].dim():
+            dim = (rest[0] if rest else kwargs.get("dim", 0)) % output.dim()
+            axis += dim <= axis
+        blocked = None
+        if any(trace.blocked is not None for trace in traces.values()):
+            cells = [traces[i].moved_blocked if i in traces else None for i in range(len(tensors))]
+            blocked = func(
+                [
+                    torch.zeros_like(one, dtype=torch.bool) if of is None else of
+                    for one, of in zip(tensors, cells, strict=True)
+                ],
+                *rest,
+                **kwargs,
             )
+        self._restart(next(iter(traces.values())), output, axis, blocked)
 
     def _average(self, args: Any, kwargs: Any, trace: Trace, result: Tensor) -> None:
         """Follow a mean over heads."""
@@ -396,10 +440,7 @@ class Observing(TorchFunctionMode):
         blocked = trace.blocked
         for dim in sorted(gone, reverse=True):
             blocked = None if blocked is None else blocked.all(dim)
-        axis -= sum(dim < axis for dim in gone)
-        self._trace(
-            result, replace(trace, weights=result, axis=axis, blocked=blocked, index=self._places_of(result))
-        )
+        self._restart(trace, result, axis - sum(dim < axis for dim in gone), blocked)
 
     def _product(self, func: Any, args: Any, kwargs: Any, output: Tensor) -> None:
         """Look whether a product is that of an attention."""
@@ -457,11 +498,12 @@ class Observing(TorchFunctionMode):
         if key not in self._layouts:
             _, module = self._modules.get(self._site()[1], ("", None))
             heads = module.num_heads if isinstance(module, nn.MultiheadAttention) else None
-            self._layouts[key] = (
-                None  # a layer, a gate or a table
-                if self._is_parameter(values)
-                else layout_of(index, trace.weights.shape, trace.axis, self._inputs, heads)
-            )
+            layout = layout_of(index, trace.weights.shape, trace.axis, self._inputs, heads)
+            if self._is_parameter(values):
+                if layout is None and not trace.gate:
+                    self.unseen[trace.site] = MIXED
+                layout = None  # a layer, a gate or a table
+            self._layouts[key] = layout
         layout = self._layouts[key]
         if layout is None or (trace.gate and layout.relative):
             return False
