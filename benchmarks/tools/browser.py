@@ -21,12 +21,16 @@ SIZE = {"width": 1280, "height": 720}
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
-    """Start a Chromium without open pages. Raises RuntimeError if none is installed."""
+def chromium(*options: str) -> Iterator[Browser]:
+    """Start a Chromium without open pages, with further options of its command line.
+
+    Raises:
+        RuntimeError: none is installed.
+    """
     path = shutil.which("chromium")
     if path is None:
         raise RuntimeError("there is no chromium on the PATH; install Debian's package")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=QUIET)
+        browser = playwright.chromium.launch(executable_path=path, args=[*QUIET, *options])
         yield browser
         browser.close()

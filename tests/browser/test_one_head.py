@@ -56,8 +56,10 @@ def names(text):
 
 def disagreements(seen):
     """Return what on the screen speaks of another head than the one that is large, without a link to it."""
-    if not seen["maps"] or not seen["weights"]:
+    if not seen["maps"]:
         return []
+    if not seen["weights"]:
+        return ["no map is drawn yet"]
     _, layer, *attention = seen["site"].split(".")
     shown = seen["kind"], int(layer) + 1, seen["head"] + 1
     found = []
@@ -92,7 +94,7 @@ def agreed(watch, where):
         return disagreements(looks[-1]) == []
 
     try:
-        watch.until(agree, 8)
+        watch.until(agree)
     except AssertionError:
         raise AssertionError(f"{where}: {disagreements(looks[-1])}") from None
     return looks[-1]

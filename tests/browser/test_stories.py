@@ -266,19 +266,19 @@ def test_viewers_can_follow_leave_and_rejoin_a_story_and_the_notes_show_its_beat
     told.page.keyboard.press("Space")
     told.page.keyboard.press("Space")
     for one in (viewer, notes):
-        one.until(lambda one=one: one.beat == 1, 5)
+        one.until(lambda one=one: one.beat == 1)
     expect(notes.page.locator(".notes")).to_contain_text("Point at one row")
     expect(notes.page.locator(".notes")).to_contain_text("Next: Now it trains.")
     viewer.page.locator(".st-key-story_back button").click()
     assert viewer.beat == 0
     told.page.keyboard.press("Space")
-    notes.until(lambda: notes.beat == 2, 5)
+    notes.until(lambda: notes.beat == 2)
     expect(notes.page.locator(".notes")).to_contain_text("Next: …: … reads the letter")  # no run's numbers
     assert (viewer.beat, told.beat) == (0, 2)
     viewer.page.locator(".st-key-story_follow button").click()
     viewer.until(lambda: viewer.beat == 2)
     notes.page.keyboard.press("PageUp")
-    told.until(lambda: told.beat == 1, 5)
-    viewer.until(lambda: viewer.beat == 1, 5)
+    told.until(lambda: told.beat == 1)
+    viewer.until(lambda: viewer.beat == 1)
     notes.page.close()
     viewer.page.context.close()
