@@ -25,7 +25,7 @@ from pages.stream.tickets import ticket
 from transformer.errors import InputError
 from transformer.exports.page import race_page
 from transformer.exports.tables import endings_csv
-from transformer.recording.view import ENDED, IDLE
+from transformer.recording.view import ENDED, IDLE, MAX_WORDS
 
 style()
 buttons = buttons_row()
@@ -52,7 +52,8 @@ with st.sidebar:
 draw_word_box(first)
 typed = [session.typed_word[1]] if session.typed_word[0] == first.id else []  # not yet in the run's words
 for run in others:
-    for word in {*typed, *first.words} - {*run.words}:
+    missing = [word for word in (*typed, *first.words) if word not in run.words]
+    for word in missing[: max(0, MAX_WORDS - len(run.words))]:  # one more would replace a word of the run
         with suppress(InputError):  # such as: too long for the other model, or another visitor's run
             ownership.command(run).add_word(word)
 shown = player_data(runs)

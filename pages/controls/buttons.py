@@ -72,7 +72,7 @@ def controls(
         how_long, too_long = (
             expected(config, pace) if (state == IDLE or edited) and not beside else ("", False)
         )
-        _menu(run, view, own)
+        _menu(runs, view, own)
         first = state == IDLE and usable and not edited
         if own and (state in (TRAINING, PAUSED) or first):
             _button("Step", "run_step", "N", () if first else runs)
@@ -179,8 +179,8 @@ def _changed_settings(run: AnyRun, state: str, changes: dict[str, tuple[Any, Any
         )
 
 
-def _menu(run: AnyRun, view: RunView, own: bool) -> None:
-    """Draw the controls that are needed less often: steps at a time, continuing an ended run, the keys."""
+def _menu(runs: Sequence[AnyRun], view: RunView, own: bool) -> None:
+    """Draw the controls that are needed less often: steps at a time, continuing ended runs, the keys."""
     with st.popover("Options", key="run_menu"):
         if own and view.state not in ENDED:
             st.number_input(
@@ -193,12 +193,15 @@ def _menu(run: AnyRun, view: RunView, own: bool) -> None:
             )
         if own and view.state in ENDED and view.state != FAILED:
             st.number_input("More steps", value=MORE_STEPS, step=50, key="continue_steps")
-            st.number_input(
-                "Rate",
-                value=continuing_rate(run),
-                step=0.0005,
-                format="%.4g",
-                key="continue_rate",
-                help="The peak learning rate of these steps; warm-up and schedule of the run begin anew.",
-            )
+            if len(runs) > 1:
+                st.caption("Each run goes on at half of its own learning rate.")
+            else:
+                st.number_input(
+                    "Rate",
+                    value=continuing_rate(runs[0]),
+                    step=0.0005,
+                    format="%.4g",
+                    key=f"continue_rate_{runs[0].id}",
+                    help="The peak learning rate of these steps; warm-up and schedule of the run begin anew.",
+                )
         st.markdown(_KEYS)

@@ -71,8 +71,8 @@ def _tell(asked: str, run: Run) -> Future[None] | None:
     if asked == "learning_rate":
         return run.set_learning_rate(of_box("learning_rate"))
     if asked == "continue":
-        steps, rate = of_box("continue_steps"), of_box("continue_rate")
-        return REGISTRY.continue_for(run, steps, rate)
+        rate = of_box(f"continue_rate_{run.id}", continuing_rate(run))
+        return REGISTRY.continue_for(run, of_box("continue_steps"), rate)
     return None
 
 

@@ -51,7 +51,14 @@ def runs_of_race() -> tuple[AnyRun, ...]:
     if session.prepared is None:
         _prepare(DEFAULT_RACE)
     race = RACES[session.prepared]
-    return drafts.draft(race.left, entry="left_draft"), drafts.draft(race.right, entry="right_draft")
+    try:
+        return drafts.draft(race.left, entry="left_draft"), drafts.draft(race.right, entry="right_draft")
+    except InputError as error:
+        if session.prepared == DEFAULT_RACE:
+            raise
+        _prepare(DEFAULT_RACE)
+        session.problem = str(error)
+        return runs_of_race()
 
 
 def untrained(runs: Sequence[AnyRun]) -> Sequence[AnyRun]:
@@ -89,12 +96,13 @@ def start_race_if_asked(runs: Sequence[AnyRun]) -> Sequence[AnyRun]:
     return runs
 
 
-def start_race(runs: Sequence[AnyRun], steps: int | None = None) -> None:
-    """Select the runs as the race on the screen; train those that this visitor owns and that have not ended.
+def start_race(runs: Sequence[AnyRun], steps: int | None = None, *, resumes: bool = True) -> None:
+    """Show the runs as a race, and train those that this visitor owns and that have not ended.
 
     Args:
         runs: two or more, the first or left one first.
         steps: how many steps an untrained run takes before it pauses; by default, all planned ones.
+        resumes: whether paused runs go on.
 
     Raises:
         InputError: the visitor has as many unfinished runs as the limits allow, or `steps` is invalid.
@@ -110,7 +118,7 @@ def start_race(runs: Sequence[AnyRun], steps: int | None = None) -> None:
         elif run.view.state == IDLE:
             run.set_pace(PACE_NAMES.get(st.session_state.get("pace")))
             REGISTRY.start(run, after=None if run is first else first.id)
-        elif run.view.state == PAUSED:
+        elif run.view.state == PAUSED and resumes:
             await_effect(run.resume())
     for entry in DRAFTS:
         if getattr(session, entry) in [run.id for run in runs]:
@@ -139,7 +147,7 @@ def race(first: AnyRun, against: str | Sequence[RunConfig]) -> None:
         raise InputError("That run is no longer on this server. Choose another one.")
     session.requests.clear()
     session.prepared = None
-    start_race([first, *filter(None, others)])
+    start_race([first, *filter(None, others)], resumes=not isinstance(against, str))
     word, session.page = session.word, RACE  # from here on `session` holds the selection of the race
     session.word, session.pinned = word, None
     session.kind, session.kind_chosen = None, False
@@ -215,7 +223,7 @@ def race_against(run: AnyRun) -> None:
             )
             asked = name, _value(run, name)
         st.button(
-            "Start the race" if not against else "Show the race",
+            "Show the race" if against and run.view.state != IDLE else "Start the race",
             key="race_start",
             type="primary",
             on_click=request,

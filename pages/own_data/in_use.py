@@ -8,7 +8,11 @@ from typing import Any
 from pages.runs import keyring
 from pages.shared import ownership
 from pages.shared.session import session
+from transformer.config import RunConfig
+from transformer.errors import InputError
+from transformer.runs.any_run import AnyRun
 from transformer.runs.registry import REGISTRY
+from transformer.runs.run import Run
 from transformer.storage.own_data import OwnData
 
 
@@ -21,6 +25,35 @@ def own_data() -> OwnData:
             held, pairs=held.pairs or run.own_data.pairs, tokenizer=held.tokenizer or run.own_data.tokenizer
         )
     return held
+
+
+def refuse_others(config: RunConfig, run: AnyRun | None = None) -> None:
+    """Refuse settings that name another visitor's pairs or tokenizer: a link does not share them.
+
+    Args:
+        run: a run whose uploads are this visitor's, too, if they own it.
+
+    Raises:
+        InputError: this visitor has no such upload.
+    """
+    mine, train = own_data(), config.train
+    of_run = run.own_data if isinstance(run, Run) and ownership.owns(run) else OwnData()
+    for used, digest, what, field, *held in (
+        (train.task == "pairs", train.pairs, "pairs", "task", mine.pairs, of_run.pairs),
+        (
+            train.tokenizer == "file",
+            train.tokenizer_file,
+            "tokenizer",
+            "tokenizer",
+            mine.tokenizer,
+            of_run.tokenizer,
+        ),
+    ):
+        if used and digest not in [one.digest for one in held if one is not None]:
+            raise InputError(
+                f"This run uses {what} of its owner, which are not shared. Upload your own on Your data.",
+                field,
+            )
 
 
 def use(**data: Any) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from pages.controls.beside import data_of
 from pages.controls.commands import INTERVENTION_SECONDS, await_effect, store_error, train_on
+from pages.own_data.in_use import refuse_others
 from pages.runs import keyring
 from pages.shared import ownership
 from pages.shared.session import session
@@ -88,7 +89,8 @@ def cast(story: Story, first: AnyRun | None) -> dict[str, str]:
         Name to id of each run that trains.
 
     Raises:
-        InputError: the slides show too many words of a run, or its settings exceed the limits of this server.
+        InputError: the slides show too many words of a run, or its settings exceed the limits of this server
+            or name uploads of another visitor.
     """
     for name in story.runs:
         if (n := len(story.words_of(name))) > MAX_WORDS:
@@ -99,6 +101,7 @@ def cast(story: Story, first: AnyRun | None) -> dict[str, str]:
         if first is not None and not run_ids:
             run_ids[name] = REGISTRY.reserve(first.config, first.words, visitor=visitor, id_=first.id)
         elif role.trains:
+            refuse_others(role.config)
             token, words = new_token(), story.words_of(name) or None
             run_ids[name] = REGISTRY.reserve(role.config, words, visitor=visitor, token=token)
             keyring.accept_token(run_ids[name], token)

@@ -11,6 +11,7 @@ import streamlit as st
 from pages.player.figure import live_figure
 from pages.questions.asking import Draw, model_of
 from pages.questions.readings import RIGHT, as_written
+from pages.settings.form import drop_infinite
 from pages.shared.plain import show_error_in
 from transformer.errors import InputError
 from transformer.figures.picture import escaped
@@ -29,6 +30,7 @@ TALL = "max(340px, calc(100vh - 470px))"
 def beams_tab(run: AnyRun, word: str) -> Draw:
     """Draw the widgets of the tab; return the function that draws the rest at a step."""
     train = run.config.train
+    drop_infinite("beam_width")
     with st.sidebar:
         # The widgets have no limits: an error message states them for an invalid value.
         width = st.number_input(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pages.own_data.in_use import refuse_others
 from pages.runs import keyring
 from pages.settings.presets import DEFAULT_PRESET, PRESETS
 from pages.shared.session import session
@@ -44,8 +45,9 @@ def new_draft(config: RunConfig, old: AnyRun | None) -> AnyRun:
     """Build a draft with those words of the run `old` that the settings accept.
 
     Raises:
-        InputError: the settings exceed the limits of the server.
+        InputError: the settings exceed the limits of the server, or use the uploads of another visitor.
     """
+    refuse_others(config, old)
     words = None if old is None else _askable(old, config) or None
     token = new_token()
     run = REGISTRY.draft(config, words, visitor=session.visitor.name, token=token)

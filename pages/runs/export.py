@@ -43,6 +43,8 @@ def export(run: AnyRun, word: str) -> None:
         problems = {"export_gif": filmed, "export_strip": filmed, "export_script": written}
         if view.own is not None:
             problems["export_weights"] = OWN
+        elif not view.snapshots:
+            problems["export_weights"] = "No weights of this run are kept."
         binary = "application/octet-stream"
         for key, label, file_name, mime in (
             ("export_html", "A page with its own slider (HTML)", f"{name}.html", "text/html"),

@@ -69,7 +69,7 @@ class Form:
             more: further arguments of `st.number_input`.
         """
         if isinstance(step, int):
-            _drop_infinite(key)
+            drop_infinite(key)
         help_text = text.format(limits=RunConfig.limit_of(SETTING_OF_WIDGET[key]))
         shown = at.number_input(
             self._marked(key, label), value=self._begun[key], step=step, **_of(key, help_text), **more
@@ -123,7 +123,7 @@ def _of(key: str, text: str) -> dict[str, Any]:
     return {"key": key, "bind": "query-params", "help": text}
 
 
-def _drop_infinite(key: str) -> None:
+def drop_infinite(key: str) -> None:
     """Drop an infinite number, such as 1e999, from the link: Streamlit fails to make a whole number of it."""
     with suppress(ValueError):
         if math.isinf(float(st.query_params.get(key, ""))):

@@ -49,6 +49,7 @@ def chosen_run() -> AnyRun | None:
             session.pinned = None  # a head of another own model, or of none
     if came_back():
         show_linked_place()
+        _show_followers()
     return run
 
 
@@ -87,6 +88,8 @@ def choose(run: AnyRun) -> None:
         st.query_params["run"] = run.id
         if other:
             st.query_params.pop("step", None)
+    if other:
+        _show_followers()
 
 
 def follows() -> bool:
@@ -104,8 +107,13 @@ def look_at(step: int | None) -> None:
     if follows():
         session.follow = False
     _stand(step)
+    _show_followers()
+
+
+def _show_followers() -> None:
+    """If this visitor owns the run, show the step on the screen to those who follow."""
     if session.run is not None:
-        REGISTRY.owners.show(session.run, keyring.token_of(session.run), step)
+        REGISTRY.owners.show(session.run, keyring.token_of(session.run), session.at_step)
 
 
 def _stand(step: int | None) -> None:

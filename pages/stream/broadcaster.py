@@ -234,7 +234,7 @@ class RunBroadcaster:
             if not view.frames:
                 return gzip.compress(b'{"version":0}')
             self.index.update(view)
-            kept = self.index.version, len(view.frames.records), view.frames.generation
+            kept = self.index.version, view.frames.n_added, view.frames.generation
             if self._whole[0] == kept:
                 return self._whole[1]
             content = json.dumps(self.index.whole(view), separators=(",", ":")).encode()

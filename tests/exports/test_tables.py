@@ -37,6 +37,11 @@ def document(view, frame):
     return json.loads(frame_json(view, frame))
 
 
+@pytest.mark.parametrize("loss", [float("nan"), float("inf"), None])
+def test_a_loss_that_is_no_number_is_null_in_json(view, frame, loss):
+    assert json.loads(frame_json(view, replace(frame, loss=loss)))["loss"] is None
+
+
 def test_the_csv_reads_back_as_the_table_with_a_row_for_every_step(view):
     rows = list(csv.DictReader(io.StringIO(curves_csv(view))))
     table = view.metrics.table()

@@ -103,9 +103,15 @@ def test_an_intervention_is_a_moment_with_its_own_text():
     moments = Moments()
     said = Moment(12, "intervention", "switched off cross-attention layer 2, head 1")
     assert moments.intervention(12, said.text) == (said,)
-    assert moments.intervention(12, said.text) == ()  # found already
     assert len(moments.intervention(13, said.text)) == 1  # done again
     assert [moment.step for moment in moments.found] == [12, 13]
+
+
+def test_of_changes_at_one_step_the_newest_comes_last():
+    moments = Moments()
+    for text in ("mask off", "mask on", "mask off"):
+        moments.intervention(3, text)
+    assert [moment.text for moment in moments.found] == ["mask on", "mask off"]
 
 
 def test_moments_are_in_order_of_step_and_a_tuple_read_earlier_does_not_change():

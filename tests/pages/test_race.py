@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +13,7 @@ from pages.settings.races import RACES
 from tests.pages.conftest import LONG
 from transformer.config import RunConfig
 from transformer.config.recipes import RECIPES
+from transformer.recording.view import MAX_WORDS
 from transformer.runs.registry import REGISTRY
 from transformer.stories.files import read_story
 from transformer.tasks import resolved, task_of
@@ -108,6 +110,50 @@ def test_a_run_from_the_list_is_shown_beside_the_run_on_the_screen(ended):
     assert racers(ended) == [second, first]
     assert ended.player["race"]["names"] == ["seed 8", "seed 0"]
     assert "Seed 8 → 0 · other batches" in ended.player["race"]["says"]
+
+
+def test_a_paused_run_stays_paused_while_it_is_shown_beside_another(visit):
+    visitor = visit(LONG).set("step_size", 2).step()
+    paused = visitor.run
+    visitor.set("seed", 8).set("steps", 3).press("run_start")
+    visitor.wait_until(lambda: visitor.run is not paused).until("finished")
+    visitor.set("race_other", paused.id).press("race_start")
+    assert racers(visitor)[1] is paused
+    assert (paused.view.state, paused.view.step) == ("paused", 2)
+
+
+def test_a_race_continues_each_run_at_half_of_its_own_learning_rate(ended):
+    ended.set("race_setting", "learning_rate").set("race_value_learning_rate", 0.0002).press("race_start")
+    left, right = racers(ended)
+    ended.wait_until(lambda: right.view.state == "finished").press("run_continue")
+    ended.wait_until(lambda: min(left.view.step, right.view.step) == 103, 60)
+    for run, most in ((left, 0.0025), (right, 0.0001)):
+        rates = run.view.metrics.column("learning_rate")[3:]
+        assert rates.max() == pytest.approx(most)
+
+
+def test_a_prepared_race_beyond_the_limits_is_refused_and_the_first_one_shown(visit, monkeypatch):
+    visitor = visit({}, page="race")
+    monkeypatch.setattr(REGISTRY, "limits", replace(REGISTRY.limits, steps=600))
+    visitor.at.radio(key="prepared_race").set_value("Default against recipe etienne")
+    visitor.look()
+    assert visitor.says("1,200")
+    assert visitor.player["race"]["names"] == ["causal mask on", "causal mask off"]
+    assert visitor.look().value("prepared_race") == next(iter(RACES))
+
+
+def test_words_of_the_first_run_replace_none_of_the_second(visit):
+    visitor = visit().press("run_start").until("finished")
+    first = visitor.run
+    visitor.set("seed", 8).press("run_start")
+    second = visitor.wait_until(lambda: visitor.run is not first).until("finished").run
+    for run, words in ((first, "ab ac ad ae af ag ah"), (second, "ba ca da ea fa")):
+        for word in words.split():
+            run.add_word(word)
+    visitor.wait_until(lambda: "fa" in second.view.frames.words and "ah" in first.view.frames.words)
+    visitor.press(f"show_{first.id}").set("race_other", second.id).press("race_start").look().look()
+    assert len({*first.words} | {*second.words}) > MAX_WORDS >= len(second.words)
+    assert {"ba", "ca", "da", "ea", "fa"} <= {*second.words}
 
 
 def test_an_impossible_value_is_refused_in_place_and_nothing_is_started(ended):

@@ -248,6 +248,10 @@ def test_with_masks_off_sentences_give_the_accuracy_and_the_weight_on_padding(ch
     text = without_masks(last)
     known = last.evaluation
     assert f"writing on its own, the model gets {known.right:,} of {known.total:,} words" in text
+    assert "a row may read the letter that" in text
+    of_tokens = without_masks(replace(last, target_score="gold"))
+    assert "a row may read the token that" in of_tokens
+    assert f"writing on its own, the model gets {known.right:,} of {known.total:,} answers" in of_tokens
     shares = [share for site in last.axes for share in last.on_padding(1, site)]
     assert (
         f"in “cat”, at step {last.step}, [PAD] gets {sum(shares) / len(shares):.0%} of all attention" in text

@@ -155,6 +155,11 @@ def test_a_step_recorded_again_replaces_the_earlier_record(first):
     frames = Recording([*first, chunk(range(10)), chunk([9], taken=off), chunk(range(10, 12), taken=off)])
     assert frames.steps == tuple(range(12))
     assert [frame.interventions == off for frame in frames] == 9 * [False] + 3 * [True]
+    again = frames
+    for _ in range(5):
+        again = again.extended([chunk([9], taken=off), measurement(9)])
+    assert len(again.records) == len(frames.records) + 1  # the measurement of step 9
+    assert again.n_added == frames.n_added + 10
 
 
 def test_the_maps_of_a_word_follow_each_other_even_if_some_between_them_come_later(first):

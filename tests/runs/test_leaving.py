@@ -201,7 +201,7 @@ def test_a_run_whose_process_was_killed_can_be_changed_here(server, tiny, until,
     until(lambda: run.view.step == step + 2)
 
 
-def test_a_run_that_could_not_be_opened_for_lack_of_memory_is_opened_later(
+def test_a_run_that_cannot_be_trained_for_lack_of_memory_is_viewed_and_can_be_changed_later(
     server, run_of, tiny, until, monkeypatch
 ):
     registry, token = server(library=True), new_token()
@@ -215,7 +215,12 @@ def test_a_run_that_could_not_be_opened_for_lack_of_memory_is_opened_later(
 
     with monkeypatch.context() as patched:
         patched.setattr(any_run, "Run", refuse)
-        assert registry.get(run.id) is None
+        watched = registry.get(run.id)
+        assert isinstance(watched, FileRun)
+        assert watched.view.step == run.view.step
+        with pytest.raises(InputError, match="cannot be changed here"):
+            registry.control(run.id, token)
+    watched._asked_at -= 10
     assert isinstance(registry.get(run.id), Run)
 
 

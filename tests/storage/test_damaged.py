@@ -231,7 +231,7 @@ def test_a_damaged_or_forged_file_is_refused_or_read_with_the_right_numbers(file
 def opened_by(library, path):
     """Open the file of a stranger as a server does; return the new file."""
     check = partial(check_saved, limits=Limits(memory_mb=200))
-    return library.path_of(library.open_file(path.read_bytes(), "digest", 2, check))
+    return library.path_of(library.open_file(path.read_bytes(), "digest", 2, check, 10**9))
 
 
 # Files made to take long: see `SECONDS`.

@@ -18,6 +18,7 @@ from transformer.runs.registry import Registry
 from transformer.storage import file
 from transformer.storage import library as module
 from transformer.storage.library import Library
+from transformer.storage.saved import read_run
 from transformer.storage.tokens import new_token
 
 
@@ -239,3 +240,23 @@ def test_a_run_can_be_taken_away_while_it_trains(servers, tiny, until):
     assert replay.view.state == "paused"
     assert 0 < replay.view.step <= run.view.step
     assert replay.view.frames[-1].step <= replay.view.step
+
+
+def test_no_run_is_opened_beyond_the_disk_limit(servers, in_memory):
+    _, stage = servers
+    packed, _ = in_memory
+    first = bring(stage, packed)
+    size = sum(path.stat().st_size for path in stage.library.folder.iterdir())
+    with pytest.raises(InputError, match="The runs on this server take the"):
+        stage.library.open_file(packed, "digest", 2, lambda saved: None, size + len(packed) - 1)
+    assert [path.stem for path in stage.library.folder.glob("*.headlight")] == [first]
+
+
+def test_an_opened_run_writes_no_event_files(servers, in_memory, tmp_path):
+    path = tmp_path / "run.headlight"
+    path.write_bytes(in_memory[1])
+    config = facts_of(path)["config"]
+    with_facts(path, config={**config, "train": {**config["train"], "tensorboard": True}})
+    assert read_run(path).view.config.train.tensorboard
+    opened = servers[1].get(bring(servers[1], path.read_bytes()))
+    assert not opened.view.config.train.tensorboard

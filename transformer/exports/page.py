@@ -21,7 +21,7 @@ from transformer.exports.frames import check_head, share_of
 from transformer.figures.colors import LOOK
 from transformer.player.chunks import encoded, name_of
 from transformer.player.index import Index
-from transformer.recording.chunk import Chunk, together
+from transformer.recording.chunk import together
 from transformer.recording.recording import Recording, nearest_step
 from transformer.recording.view import RunView
 
@@ -150,9 +150,10 @@ def thinned_to_fit(view: RunView, parts: int = 1, moments: Set[int] = frozenset(
         moments: further steps that stay: the moments of the other runs beside it.
     """
     frames = view.frames.thinned({moment.step for moment in view.moments} | moments, ROOM // parts)
-    records = [record for record in frames.records if not isinstance(record, Chunk)]
     chunks = [chunk for word in frames.words for chunk in together(frames.chunks_of(word))]
-    whole = Recording([*chunks, *records], numbers=view.metrics.at, target_score=frames[-1].target_score)
+    whole = Recording(
+        [*chunks, *frames.measured], numbers=view.metrics.at, target_score=frames[-1].target_score
+    )
     return replace(view, id="", frames=whole)  # no id: anyone with the id can watch the run
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -74,7 +75,7 @@ def frame_json(view: RunView, frame: Frame) -> str:
         "seed": None if view.own else view.config.seed,
         "step": frame.step,
         "seconds": round(frame.seconds, 3),
-        "loss": frame.loss,
+        "loss": frame.loss if frame.loss is not None and math.isfinite(frame.loss) else None,
         "held_out_words": held_out,
         "bleu": evaluation.bleu,
         "chrf": evaluation.chrf,

@@ -180,7 +180,9 @@ class Moments:
 
     def intervention(self, step: int, text: str) -> tuple[Moment, ...]:
         """Add a change that the user made after this step; `text` describes the change."""
-        return self._add([Moment(step, INTERVENTION, text)])
+        new = Moment(step, INTERVENTION, text)
+        self.found = tuple(moment for moment in self.found if moment != new)  # the newest change comes last
+        return self._add([new])
 
     def _of_kind(self, kind: str) -> list[Moment]:
         return [moment for moment in self.found if moment.kind == kind]

@@ -266,20 +266,30 @@ def without_masks(frame: Frame) -> str:
         sentences.append(_reading_ahead(frame))
     if own.kind == "encoder" and own.causal:
         sentences.append(
-            "<b>Causal mask on an encoder:</b> no letter sees those behind it, but the answer begins with "
-            "the last one: that cannot be known."
+            f"<b>Causal mask on an encoder:</b> no {_token(frame)} sees those behind it"
+            + (
+                ", but the answer begins with the last one: that cannot be known."
+                if frame.target_score == "mirror"
+                else "."
+            )
         )
     if not own.padding:
         sentences.append(_looking_at_padding(frame))
     return " ".join(sentences)
 
 
+def _token(frame: Frame) -> str:
+    """What a token is called, by the score of the task."""
+    return "letter" if frame.target_score == "mirror" else "token"
+
+
 def _reading_ahead(frame: Frame) -> str:
-    evaluation = frame.evaluation
+    evaluation, token = frame.evaluation, _token(frame)
+    examples = "words" if token == "letter" else "answers"
     return (
-        "<b>No causal mask:</b> a row may read the letter that it is to write. Given the right answer to "
-        f"read, {evaluation.token_accuracy:.0%} of the letters come out right; writing on its own, the model "
-        f"gets {evaluation.right:,} of {evaluation.total:,} words."
+        f"<b>No causal mask:</b> a row may read the {token} that it is to write. Given the right answer to "
+        f"read, {evaluation.token_accuracy:.0%} of the {token}s come out right; writing on its own, the "
+        f"model gets {evaluation.right:,} of {evaluation.total:,} {examples}."
     )
 
 

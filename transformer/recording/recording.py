@@ -64,8 +64,8 @@ class Recording(Sequence[Frame]):
         target_score: str = "mirror",
         generation: int = 0,
     ) -> None:
-        self.records: tuple[Recorded, ...] = ()
-        """All records, in the order in which they were made."""
+        self.n_added = 0
+        """Number of records added so far, including those that others have replaced."""
         self.steps: tuple[int, ...] = ()
         """The steps of all frames, ascending."""
         self.generation, self._numbers, self._target_score = generation, numbers, target_score
@@ -145,6 +145,11 @@ class Recording(Sequence[Frame]):
     def measured(self) -> tuple[Measured, ...]:
         """All that was measured: measurements, then outputs, evaluations, ablations."""
         return tuple(one for by_step in self._costly.values() for one in by_step.values())
+
+    @property
+    def records(self) -> tuple[Recorded, ...]:
+        """All records: what was measured, then the chunks of each word."""
+        return (*self.measured, *(chunk for chunks in self._chunks.values() for chunk in chunks))
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:
@@ -234,7 +239,7 @@ class Recording(Sequence[Frame]):
 
     def _add(self, records: tuple[Recorded, ...]) -> None:
         """Add records; called only before the object is published."""
-        self.records += records
+        self.n_added += len(records)
         new: set[int] = set()
         for record in records:
             if isinstance(record, Chunk):

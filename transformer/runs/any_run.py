@@ -60,9 +60,10 @@ def reopened(path: Path, lease: Lease, written: Callable[[], None], *, claims: b
         archive.written = written
         try:
             return Run(saved.view.config, archive=archive, saved=saved, lease=lease)
-        except InputError:
+        except InputError as error:  # such as too little memory, or no such device
             archive.close()  # otherwise the file would stay claimed by this process
-            raise
+            LOG.warning("%s can only be viewed: %s", path.name[:6], error)
+            return FileRun(path, lease)
     except InputError as error:
         LOG.warning("%s cannot be opened: %s", path.name[:6], error)
         return None

@@ -351,7 +351,9 @@ class Registry:
         with refusals():
             self.limits.check_upload(len(data))
             check = partial(check_saved, limits=self.limits)
-            run = self.get(self.library.open_file(data, digest_of(token), processors(), check))
+            self.make_room()
+            most = self.limits.disk_mb * 1_000_000
+            run = self.get(self.library.open_file(data, digest_of(token), processors(), check, most))
             if run is None:
                 raise InputError("The run in this file cannot be opened on this server.", FIELD)
         if isinstance(run, Run):

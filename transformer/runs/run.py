@@ -250,6 +250,15 @@ class Run:
         """Train an ended run for more steps; the learning rate warms up to `rate`, then follows the schedule.
 
         Raises:
+            InputError: as `check_continuing` does.
+        """
+        self.check_continuing(steps, rate)
+        return self._ask(lambda: self._runner.continue_for(steps, rate))
+
+    def check_continuing(self, steps: int, rate: float) -> None:
+        """Refuse to train an ended run for more steps.
+
+        Raises:
             InputError: the number of steps is invalid or more than the server allows, the rate is invalid, or
                 the run has failed.
         """
@@ -258,7 +267,6 @@ class Run:
             self.lease.limits.check_steps(self.view.step + steps)
         checks.check_rate(rate)
         checks.check_alive(self.view, "go on", "run_continue")
-        return self._ask(lambda: self._runner.continue_for(steps, rate))
 
     def train_in(self, thread: RunThread) -> None:
         """Train in this thread after the present step, in turn with its other runs; no loss changes."""

@@ -231,17 +231,25 @@ class Library:
 
     # The file of a stranger.
 
-    def open_file(self, data: bytes, digest: str, processors: int, check: Callable[[Saved], None]) -> str:
+    def open_file(
+        self,
+        data: bytes,
+        digest: str,
+        processors: int,
+        check: Callable[[Saved], None],
+        most_bytes: int,
+    ) -> str:
         """Copy the run of such a file, part by checked part, to a file of our own; return its id.
 
         Args:
             digest: the digest of the token that is to command it.
             processors: the number of processors that this process may use.
             check: refuses a run that could not be trained on this server. Raises InputError.
+            most_bytes: the limit for all runs on disk.
 
         Raises:
             InputError: nothing is kept here, the file cannot be used, its run goes beyond the limits, or the
-                disk has no room or cannot be written.
+                disk or the limit of all runs has no room, or the run cannot be written.
         """
         if self.folder is None:
             raise InputError(
@@ -253,6 +261,12 @@ class Library:
             self.folder.mkdir(parents=True, exist_ok=True)
             if shutil.disk_usage(self.folder).free < ROOM + 3 * len(data):
                 raise InputError("The disk of this server is nearly full; no run can be opened.", FIELD)
+            if sum(map(_size, self._files())) + len(data) > most_bytes:
+                raise InputError(
+                    f"The runs on this server take the {most_bytes // 1_000_000:,} MB that it allows. Remove "
+                    "some of yours first.",
+                    FIELD,
+                )
             with TemporaryDirectory(prefix="headlight-") as folder:
                 strange = Path(folder) / "file"
                 strange.write_bytes(data)
@@ -353,11 +367,12 @@ def packed(view: RunView, words: tuple[str, ...], saved: Saved | None) -> bytes:
 
 
 def _settled(saved: Saved, id_: str, processors: int) -> RunView:
-    """The view of a stranger's run with this id, and with a device and threads that this server has."""
+    """The view of a stranger's run with this id, and with a device and threads that this server has. It
+    writes no event files: a file from elsewhere makes the server write nothing but the run."""
     view = saved.view
     device = "cpu" if view.config.device == "cpu" else "auto"
     threads = view.config.threads and min(view.config.threads, processors)
-    config = replace(view.config, device=device, threads=threads)
+    config = replace(view.config, device=device, threads=threads).with_changes(tensorboard=False)
     return replace(view, id=id_, config=config, threads=min(view.threads, processors))
 
 

@@ -87,8 +87,9 @@ def test_the_pace_applies_from_the_start_and_can_be_changed_during_training(visi
 
 def test_a_finished_run_continues_at_a_stated_learning_rate(visit):
     visitor = visit().press("run_start").until("finished")
-    assert visitor.value("continue_rate") == 0.0025  # half of the previous rate
-    visitor.fill({"continue_steps": 4, "continue_rate": 0.001}).press("run_continue")
+    rate = f"continue_rate_{visitor.run.id}"
+    assert visitor.value(rate) == 0.0025  # half of the previous rate
+    visitor.fill({"continue_steps": 4, rate: 0.001}).press("run_continue")
     visitor.wait_until(lambda: visitor.run.view.step == 7).until("finished")
     assert " at 7 of 7" in visitor.progress
     rates = visitor.run.view.metrics.column("learning_rate")
@@ -96,9 +97,24 @@ def test_a_finished_run_continues_at_a_stated_learning_rate(visit):
     assert 0 < rates[3:].max() <= 0.001
     visitor.set("continue_steps", 0).press("run_continue")
     assert visitor.errors == ["0 steps are not possible; choose from 1 to 100,000."]
-    visitor.set("continue_steps", 5).set("continue_rate", -1.0).press("run_continue")
+    visitor.set("continue_steps", 5).set(rate, -1.0).press("run_continue")
     assert visitor.errors == ["Learning rate: -1 cannot be used; choose more than 0."]
     assert visitor.run.view.state == "finished"
+
+
+def test_each_run_of_the_list_continues_at_half_of_its_own_learning_rate(visit):
+    visitor = visit(learning_rate=0.004).press("run_start").until("finished")
+    first = visitor.run
+    visitor.set("learning_rate", 0.0001).press("run_start")
+    second = visitor.wait_until(lambda: visitor.run is not first).until("finished").run
+    visitor.press(f"show_{first.id}").press("run_continue").wait_until(lambda: first.view.step > 3).until(
+        "finished"
+    )
+    assert 0.001 < first.view.metrics.column("learning_rate")[3:].max() <= 0.002
+    visitor.press(f"show_{second.id}").press("run_continue").wait_until(lambda: second.view.step > 3).until(
+        "finished"
+    )
+    assert 0 < second.view.metrics.column("learning_rate")[3:].max() <= 0.00005
 
 
 def test_editing_settings_during_a_run_changes_nothing_and_lists_the_differences(visit, long, trained_alone):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from textwrap import dedent
 
 import pytest
 
+from pages.presentation import beats
 from tests.pages.own_data.conftest import PAIRS, TSV, examples, paste, upload
 from transformer.runs.registry import REGISTRY
 from transformer.storage.library import Library, packed
@@ -263,6 +265,20 @@ def test_a_viewer_sees_a_run_on_uploaded_pairs_without_an_error_and_without_the_
     assert viewer.errors == []
     assert "own_data" not in viewer.at.session_state
     assert not any(source in text for text in viewer.texts for source, _ in PAIRS)
+    runs = {run.id for run in REGISTRY.listed()}
+    refused = "This run uses pairs of its owner, which are not shared. Upload your own on Your data."
+    assert visit({"run": page.run.id}, page="masks").press("run_start").errors == [refused]
+    assert visit({"run": page.run.id}).press("seeds_start").errors == [refused]
+    story = f"""title = "Mine"
+        [runs.own]
+        task = "pairs"
+        pairs = "{page.run.config.train.pairs}"
+        [[beat]]
+        says = "Theirs."
+        word = "{PAIRS[0][0]}"
+        """
+    assert visit({"story": beats.packed(dedent(story))}, page="stories").errors == [refused]
+    assert {run.id for run in REGISTRY.listed()} == runs
     forged = visit({"task": "pairs", "pairs": page.run.config.train.pairs}).go("data")
     assert forged.says("Upload sentences with their translations")
     assert "own_data" not in forged.at.session_state

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from tests.pages.questions.conftest import block, caption, separate_model, shown_head, weights
+from transformer.errors import InputError
+from transformer.runs.registry import REGISTRY
 from transformer.shared.interventions import NO_INTERVENTIONS, Block, Interventions
 
 
@@ -81,6 +83,25 @@ def test_a_finished_run_trains_on_without_a_head_at_the_stated_learning_rate(vis
     assert rates[0] < rates.max() > rates[-1]
     assert run.view.frame.interventions == Interventions(ablated=(("decoder.0.cross", 1),))
     assert ask.errors == []
+
+
+def test_a_finished_run_that_may_not_go_on_is_not_changed(visit, monkeypatch):
+    ask = visit().press("run_start").until("finished").go("ask").tab("Break")
+    ask.set("ablate_heads", ["cross 1 · head 2"])
+    before = ask.run.view
+
+    def refuse(visitor, run):
+        raise InputError("You have too many unfinished runs.")
+
+    monkeypatch.setattr(REGISTRY, "admit", refuse)
+    ask.press("intervene_run")
+    assert ask.errors == ["You have too many unfinished runs."]
+    after = ask.run.view
+    assert (after.interventions, after.reason, after.moments) == (
+        NO_INTERVENTIONS,
+        before.reason,
+        before.moments,
+    )
 
 
 def test_a_head_switched_off_in_the_run_is_also_off_on_the_left(visit):

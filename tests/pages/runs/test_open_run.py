@@ -75,7 +75,10 @@ def test_a_replay_can_be_viewed_but_not_trained(visit, make_run, tiny):
 
 
 def test_ask_says_that_a_recording_without_weights_cannot_be_asked(visit):
-    visitor = bring(visit({}), OF_STORIES["no-causal-mask"].read_bytes()).go("ask")
+    visitor = bring(visit({}), OF_STORIES["no-causal-mask"].read_bytes())
+    weights = next(b for b in visitor.at.get("download_button") if b.key == "export_weights").proto
+    assert (weights.disabled, weights.help) == (True, "No weights of this run are kept.")
+    visitor.go("ask")
     assert visitor.errors == ["No weights of this run are kept, so its model cannot be asked."]
     assert not visitor.says("Building the untrained model")
     visitor.tab("Break").press("block_add")

@@ -305,3 +305,16 @@ def test_a_late_message_with_the_previous_run_opens_it_only_after_back(visit, mo
         visitor.at.query_params["run"] = old
         visitor.look()
         assert visitor.link["run"] == visitor.player["run"] == shown
+
+
+def test_viewers_who_follow_are_at_live_when_the_owner_has_come_back_from_another_run(visit):
+    visitor = visit().press("run_start").until("finished")
+    first = visitor.run
+    visitor.set("seed", 8).press("run_start").wait_until(lambda: visitor.run is not first).until("finished")
+    visitor.press(f"show_{first.id}").go_to_step(1)
+    viewer = visit({"run": first.id})
+    assert viewer.look().player["first"]["step"] == 1
+    visitor.press(f"show_{visitor.at.session_state['known_runs'][-1]}")
+    visitor.press(f"show_{first.id}")
+    assert visitor.player["first"]["step"] is None
+    assert viewer.look().player["first"]["step"] is None
