@@ -10,7 +10,7 @@ import streamlit as st
 
 from pages.controls.commands import PACE_NAMES, await_effect, store_error
 from pages.runs import drafts
-from pages.runs.known import known_runs, labels
+from pages.runs.known import labels, listed_runs
 from pages.settings.races import DEFAULT_RACE, RACES
 from pages.shared import ownership, selection
 from pages.shared.session import CLOCKS, DRAFTS, RACE, request, rerun, session, take_requests
@@ -195,15 +195,20 @@ def race_against(run: AnyRun) -> None:
     with st.popover(
         "Race against…",
         icon=":material/compare_arrows:",
-        help="Train a second run beside this one, with one difference.",
+        help="Show another run beside this one"
+        + ("." if run.view.own else ", or train one with one difference."),
         key="race_menu",
         width="stretch",
     ):
-        others = [known_run for known_run in known_runs(run) if known_run.id != run.id]
-        named = dict(zip((other.id for other in others), labels(others), strict=True))
+        mine, elsewhere = listed_runs(run)
+        others = [one for one in (*mine, *elsewhere.values()) if one.id != run.id]
+        files = {one.id: f"{name} · " for name, one in elsewhere.items()}
+        named = {
+            one.id: files.get(one.id, "") + label for one, label in zip(others, labels(others), strict=True)
+        }
         own = run.view.own is not None
         if own and not named:
-            st.caption("Open another run first: this one is compared with it.")
+            st.caption("There is no other run yet: record one, or open its file.")
             return
         against = st.selectbox(
             "The other run",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
 
+import streamlit as st
+
 from pages.runs import keyring
 from pages.settings.beginnings import fill
 from pages.shared import selection
@@ -97,5 +99,8 @@ def _label(view: RunFacts, differs: str) -> str:
 def show_run(id_: str) -> None:
     """Callback: show this run and its settings, if it still exists."""
     if run := REGISTRY.get(id_):
+        if session.run is None:  # the step on the screen is one of a draft or recording
+            selection.look_at(None)
+            st.query_params.pop("step", None)
         selection.choose(run)
         fill(run)

@@ -1,6 +1,6 @@
 // A script in the first page, before any WebSocket: says where none opens and, on pages without a player, that it was lost.
 {
-  const TICK = 250, OPENS = 3500, LOST = 2500, PAUSE = 1000; // ms; the last one between two questions to the server
+  const TICK = 250, OPENS = 3500, LOST = 2500, STARTS = 20000, PAUSE = 1000; // ms; the last one between two questions to the server
   const BLOCKED = `<b>This page cannot reach its server.</b> The page itself was loaded, but no WebSocket opens between the two.
     Some proxies refuse WebSockets.<ul><li>If you run the server, let the proxy pass them: docs/serving.md has a configuration of nginx.</li>
     <li>Without WebSockets, a run can be a page of its own that plays in any browser: <i>Take it away</i> › <i>A page with its own slider</i>,
@@ -13,18 +13,19 @@
     #headlight-connection.gone { inset: 2px 3.5rem auto var(--hl-notices, 1rem); margin: 0; padding: 4px 8px; font-size: .8rem; color: light-dark(#b8324a, #f08a98); }
     @media (max-width: 1150px) { #headlight-connection.gone { inset: auto 8px 8px; } }`;
   const says = Object.assign(document.createElement("div"), { id: "headlight-connection", role: "status", hidden: true });
-  let known = false, since = 0; // whether there was a connection; ms since its last sign
+  let known = false, drawn = false, since = 0; // whether there was a connection, and a whole page; ms since its last sign
   // A lost network closes no connection: without a player, which asks for itself, only an answer is a sign.
   const ask = () => fetch("_stcore/health", { cache: "no-store", signal: AbortSignal.timeout(LOST) }).then(() => { since = 0; }, () => {});
   setInterval(() => {
-    const { testConnectionState: state } = document.querySelector("[data-testid=stApp]")?.dataset ?? {};
+    const { testConnectionState: state, testScriptState: script } = document.querySelector("[data-testid=stApp]")?.dataset ?? {};
     if (!state) return; // Streamlit is still loading
     document.documentElement.toggleAttribute("data-lost", Boolean(document.querySelector(".headlight-player[data-lost]"))); // for the style of buttons
     const connected = state === "CONNECTED" && navigator.onLine, alone = !document.querySelector(".headlight-player");
     known ||= connected;
+    drawn ||= connected && script === "notRunning"; // before that, a server that has just started may be loading torch
     since = connected && (!alone || document.hidden) ? 0 : since + TICK;
     if (connected && since && since % PAUSE === 0) ask();
-    says.hidden = since < (known ? LOST : OPENS) || (known && !alone);
+    says.hidden = since < (drawn ? LOST : known ? STARTS : OPENS) || (known && !alone);
     says.classList.toggle("gone", known);
     const said = known ? GONE : BLOCKED;
     if (!says.hidden && says.said !== said) says.innerHTML = says.said = said;

@@ -97,7 +97,7 @@ def change(run: AnyRun, view: RunView, step: int, asked: Mapping[str, str]) -> b
             f"cannot be shown. {_instead(view, before.step)}"
         )
     numbers = step_change(view.config, before, after)
-    passed = trace(view.config, after, word, beside(run, word, asked))
+    passed = trace(arranged(view.config, asked), after, word, beside(run, word, asked))
     later = {site: one.weights for site, one in passed.attentions.items()}
     later["probabilities"] = passed.probabilities
     head = asdict(numbers) | {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.conftest import SMALL
 from tests.browser.watcher import Watcher
 from tests.serving import start_server
 
@@ -38,15 +39,26 @@ def masks_of(watch, link="/?word=cat"):
     watch.drawn("model_picture")
 
 
-def read(watch, row=0, column=1):
-    """Move to a weight of the first decoder self-attention by keyboard; return its readout."""
+def read(watch, row=0, column=1, table="weights"):
+    """Move to a cell of the first decoder self-attention by keyboard; return its readout."""
     if not watch.page.locator("[data-box='decoder.0.self'].open").count():
         watch.page.locator("[data-box='decoder.0.self'] .title").click()
-    figure = watch.page.locator("[data-box='decoder.0.self'] figure[data-table=weights]")
+    figure = watch.page.locator(f"[data-box='decoder.0.self'] figure[data-table={table}]")
     watch.page.mouse.move(0, 0)
     for key in ("ArrowUp", *row * ["ArrowDown"], *column * ["ArrowRight"]):
         figure.press(key)
     return watch.page.locator(".st-key-model_readout").inner_text()
+
+
+def test_a_switched_mask_is_seen_in_every_table_of_a_model_that_does_not_train(watch):
+    masks_of(watch, f"/?word=cat{SMALL}")
+    for blocked in (True, False, True):
+        for table in ("mask", "weights"):
+            watch.until(
+                lambda table=table, blocked=blocked: ("causal mask" in read(watch, table=table)) == blocked,
+                what=f"{table}: {blocked}",
+            )
+        watch.page.locator(".st-key-mask_causal_on label").first.click()
 
 
 @pytest.mark.slow

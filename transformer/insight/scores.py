@@ -333,7 +333,8 @@ def role_of(scores: Mapping[str, float]) -> str | None:
 def clearest_head(
     scores: Mapping[str, Array], current: tuple[str, int] | None = None
 ) -> tuple[tuple[str, int], float]:
-    """The head with the highest score, staying with the current one unless another is clearly ahead.
+    """The head with the highest score, staying with the current one unless another is clearly ahead, or only
+    another reaches `THRESHOLD`.
 
     Args:
         scores: (H,) for each site.
@@ -345,6 +346,7 @@ def clearest_head(
     ranked = {(site, head): float(s) for site, row in scores.items() for head, s in enumerate(row)}
     # Ties go to the lowest head number, then to the site that comes first in `scores`.
     best = max(ranked, key=lambda key: (ranked[key], -key[1]))
-    if current in ranked and ranked[best] - ranked[current] < min(CLEARLY_AHEAD, ranked[best] / 3):
-        best = current
+    if current in ranked and (ranked[best] >= THRESHOLD) == (ranked[current] >= THRESHOLD):
+        if ranked[best] - ranked[current] < min(CLEARLY_AHEAD, ranked[best] / 3):
+            best = current
     return best, ranked[best]

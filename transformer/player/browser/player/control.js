@@ -12,7 +12,7 @@ const WHOLE = new Intl.NumberFormat("en-US");
 export const counted = (n) => WHOLE.format(n);
 
 export class Control {
-  // hooks: go(step), live(), play(), rested(), named(step)
+  // hooks: go(step), live(), play(), rested(), named(step), called(step): as in a sentence
   constructor(root, hooks) {
     this.hooks = hooks;
     this.root = root.querySelector(".time-slider");
@@ -113,7 +113,7 @@ export class Control {
     this.shown = step;
     Object.assign(input, {
       disabled: !steps.length, max, value: step, ariaValueMax: max, ariaValueNow: step,
-      ariaValueText: `step ${step} of ${this.planned}${this.isLive ? ", live" : ""}`,
+      ariaValueText: `${this.hooks.called(step)} of ${this.hooks.named(this.planned)}${this.isLive ? ", live" : ""}`,
     });
     this.max = max;
     this.name();
@@ -136,7 +136,7 @@ export class Control {
     const newest = { training: "LIVE", idle: "untrained", paused: "newest step", queued: "newest step" }[state] ?? "last step";
     const badge = follows ? `${state === "training" ? "● " : ""}${newest}` : `looking back <small>go to ${newest}</small>`;
     if (this.badge.written !== badge) this.badge.innerHTML = this.badge.written = badge;
-    this.liveButton.title = live ? "The screen follows the run." : `Follow the run again: it is ${state} at step ${counted(last)}.`;
+    this.liveButton.title = live ? "The screen follows the run." : `Follow the run again: it is ${state} at ${this.hooks.called(last)}.`;
     this.setMoments(moments);
   }
 
@@ -148,7 +148,7 @@ export class Control {
       this.marks.replaceChildren(...moments.map((moment) => {
         const mark = document.createElement("button");
         mark.type = "button";
-        mark.ariaLabel = `step ${counted(moment.step)}: ${moment.text}`;
+        mark.ariaLabel = `${this.hooks.called(moment.step)}: ${moment.text}`;
         mark.dataset.step = moment.step;
         mark.style.setProperty("--share", moment.step / this.max);
         mark.onclick = () => this.hooks.go(this.steps[nearest(this.steps, moment.step)]);
@@ -164,7 +164,7 @@ export class Control {
     this.jumps[0].disabled = !moments.some(({ step }) => step < this.shown);
     const next = moments.find(({ step }) => step > this.shown);
     this.jumps[1].disabled = !next;
-    this.jumps[1].title = next ? `Next moment, step ${counted(next.step)}: ${next.text}` : "Next moment";
+    this.jumps[1].title = next ? `Next moment, ${this.hooks.called(next.step)}: ${next.text}` : "Next moment";
   }
 
   // Go to the moment before (-1) or after (1) the step that is shown.

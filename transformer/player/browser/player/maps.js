@@ -39,6 +39,7 @@ export class MapView {
   // titled: called when the title is pressed, and `opens` says what that does; pointed: called with [table, row, column] under the pointer, or null
   constructor(host, { clicked, keyed, titled, opens: title = "Open this head in the picture of the model", pointed } = {}) {
     Object.assign(this, { host, clicked, pointed });
+    this.opens = title;
     const opens = { type: "button", title, onclick: titled };
     this.name = titled ? element("button", { ...opens, className: "map-name" }) : element("b", { className: "map-name" });
     this.about = element("span", { className: "map-about" });
@@ -84,6 +85,7 @@ export class MapView {
     host.classList.toggle("map-small", Boolean(picture.layers));
     const details = picture.details ?? [];
     this.details.hidden = !details.length;
+    if (this.name.matches("button")) Object.assign(this.name, { disabled: Boolean(picture.fixed), title: picture.fixed ? "" : this.opens });
     const written = { name: [this.name, picture.name], about: [this.about, picture.about], foot: [this.foot, picture.foot], details: [this.details.lastChild, details.join("<br>")] };
     for (const [place, html = ""] of Object.values(written)) {
       if (place.written !== html) place.innerHTML = place.written = html;
@@ -245,12 +247,13 @@ export class MapView {
   // A new canvas with the cells, the legend and the texts, each where it stands, on the page's ground; the details below.
   image() {
     const { host } = this, box = host.getBoundingClientRect(), SCALE = 2;
-    const image = element("canvas", { width: SCALE * box.width, height: SCALE * box.height });
+    const { details } = this.picture, high = box.height + (details?.length ? 2 * NAME : 0);
+    const image = element("canvas", { width: SCALE * box.width, height: SCALE * high });
     const context = image.getContext("2d");
     const style = getComputedStyle(host);
     context.scale(SCALE, SCALE);
     context.fillStyle = style.getPropertyValue("--st-background-color").trim() || "#fff";
-    context.fillRect(0, 0, box.width, box.height);
+    context.fillRect(0, 0, box.width, high);
     context.imageSmoothingEnabled = false;
     const place = (node) => {
       const { left, top, width, height } = node.getBoundingClientRect();
@@ -270,7 +273,8 @@ export class MapView {
     while (walker.nextNode()) {
       const node = walker.currentNode, parent = node.parentElement;
       if (parent.closest(".map-saves, .map-bubble, .map-details")) continue;
-      const { color, fontWeight, fontSize, fontFamily } = getComputedStyle(parent);
+      const { color, fontWeight, fontSize, fontFamily, visibility } = getComputedStyle(parent);
+      if (visibility === "hidden") continue;
       Object.assign(context, { fillStyle: color, font: `${fontWeight} ${fontSize} ${fontFamily}` });
       const turned = parent.closest(".slanted, .upright");
       const angle = turned ? (turned.className === "slanted" ? -SLANT : -90) : 0;
@@ -287,10 +291,9 @@ export class MapView {
         context.restore();
       }
     }
-    const { details } = this.picture;
-    if (details) {
+    if (details?.length) {
       Object.assign(context, { textAlign: "left", fillStyle: style.color, font: `${NAME}px ${style.fontFamily}` });
-      context.fillText(details.map(plain).join(" · "), 4, box.height - NAME);
+      context.fillText(details.map(plain).join(" · "), 4, high - NAME);
     }
     return image;
   }

@@ -9,6 +9,7 @@ import { mountedStory } from "../story/story.js";
 const mounted = new WeakMap(); // root element -> state of its player
 const PLAYED = "headlight-played";
 const GREETS = 6000; // ms for which the first screen shows what has been learned, before the film plays
+const ANSWERED = 5000; // ms for which Python may still answer to a box that was open before
 const ASKED = ["word", "kind", "pinned", "step", "outline", "follow"];
 
 // Messages are numbered, and Python returns the number of the newest message that it has received. If the
@@ -72,6 +73,7 @@ function made(root, data, base) {
   };
   if (data.picture) player.kept = (cell) => {
     state.opened = cell && JSON.stringify({ box: cell.box, head: cell.head, table: cell.table ?? null, row: cell.row ?? 0, column: cell.column ?? 0 });
+    state.keptAt = performance.now();
     state.trigger("cell", { ...cell, how: player.model.how });
   };
   else if (data.parts && !race) player.film = (step) => new Promise((done) => {
@@ -155,8 +157,10 @@ export default function mountedPlayer(view, base) {
     player.told = JSON.stringify({ ...player.at, ...change });
     player.choose(change);
   }
-  if (player.model && data.opened && JSON.stringify(data.opened) !== state.opened) {
-    state.opened = JSON.stringify(data.opened);
+  const opened = data.opened ? JSON.stringify(data.opened) : null;
+  if (opened === (state.opened ?? null)) state.keptAt = undefined; // Python knows the newest box
+  else if (player.model && opened && !(performance.now() - state.keptAt < ANSWERED)) { // no answer to an earlier choice
+    state.opened = opened;
     player.model.opened(data.opened);
   }
   if (state.answered && data.answers !== undefined && data.answers === state.answered.step) state.answered.done();

@@ -65,6 +65,7 @@ export function saysOfPatch(patched, look, query, table, row, column) {
 
 // At which patch a query looks most, and how much of its weight is not on the picture, in words.
 export function toldOf(patched, look, query, { most, inside, wide, high, value }) {
+  if (!most) return `${named(patched, look, query)} does not look at the picture.`;
   let place = "";
   for (let i = 0; i < high && !place; i += 1) for (let j = 0; j < wide; j += 1) if (value(i, j) === 1) { place = `${i + 1},${j + 1}`; break; }
   const rest = 1 - inside > 0.005 ? `; ${percent(1 - inside)} is not on the picture` : "";

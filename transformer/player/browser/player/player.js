@@ -31,14 +31,17 @@ export class Player {
     this.texts = new Texts(root, (change) => this.choose(change));
     this.control = new Control(root, {
       go: (step) => this.go(step), live: () => this.go(null), play: () => this.play(), rested: () => this.rest(),
-      named: (step) => this.named(step),
+      named: (step) => this.named(step), called: (step) => this.called(step),
     });
     this.listens = new AbortController();
     this.box = new StepBox(root, { goes: (number) => this.goTo(number), range: () => this.range() }, this.listens);
     this.build(options);
     const follow = this.find(".st-key-follow");
     follow.firstChild.checked = this.at.follow;
-    follow.firstChild.onchange = () => this.choose({ follow: follow.firstChild.checked });
+    follow.firstChild.onchange = () => {
+      this.playing = false;
+      this.choose({ follow: follow.firstChild.checked });
+    };
     this.find(".st-key-fullscreen button").onclick = () => this.fill();
     this.scheme = matchMedia("(prefers-color-scheme: dark)");
     this.scheme.addEventListener("change", () => this.dress(), this.listens);
@@ -114,6 +117,7 @@ export class Player {
     if (this.shown?.look.mean) return; // its cells are no single numbers of a pass
     if (!patched) return this.cell?.(cell);
     const query = queryAt(patched, ...cell);
+    if (query === null) return; // the queries are no patches: the list below chooses one
     this.query = query === this.query ? null : query;
     this.draw(true);
   }
@@ -139,6 +143,11 @@ export class Player {
     return counted(step);
   }
 
+  // A step in a sentence.
+  called(step) {
+    return `step ${counted(step)}`;
+  }
+
   get index() {
     return this.source.index;
   }
@@ -147,6 +156,7 @@ export class Player {
 
   // Handle a message of the source. Returns a promise of the drawing, if the index is known.
   hear({ now, maps, trouble }) {
+    if (this.closed) return undefined; // a late answer: this place of the page shows another run
     if (trouble !== undefined) {
       this.texts.connection(trouble, this.source.lost);
       return this.troubled?.();
@@ -214,6 +224,7 @@ export class Player {
 
   choose(change) {
     Object.assign(this.at, change);
+    if ("outline" in change && this.whole) this.find(".st-key-outline input").checked = change.outline;
     this.chosen = true;
     if (this.index) this.say();
     this.draw(true);
@@ -402,7 +413,7 @@ export class Player {
     const live = this.at.step === null && this.source.sends; // then the map arrives over the socket
     if (live && this.newest?.chunk.word !== word) return;
     const maps = live ? this.newest : await this.source.maps(word, step);
-    if (this.chosen || (this.stale && !maps)) return; // too late: the step control has moved on
+    if (this.closed || this.chosen || (this.stale && !maps)) return; // too late: the step control has moved on
     this.numbers(step, maps);
     this.shown = maps;
     if (!maps) return;
@@ -417,7 +428,8 @@ export class Player {
       this.looks = null;
       const { hidden } = this;
       const shown = { index: this.index, maps, segment, step, kind, site, head, patched, query, hidden: hidden?.kind === kind && hidden.word === word ? hidden.row : undefined };
-      this.large.show(largePicture(shown, { outline, fileName, before: this.large.picture?.callout }));
+      const fixed = Boolean(this.index.own) || !(this.inside || this.model); // there is no picture of the model to open
+      this.large.show({ ...largePicture(shown, { outline, fileName, before: this.large.picture?.callout }), fixed });
       if (!this.begun) await new Promise(requestAnimationFrame); // paint the first map before the others are drawn
       if (this.chosen) return; // a newer choice is drawn first
       this.strip.show(stripPicture(shown, { fileName }));
@@ -442,7 +454,7 @@ export class Player {
     const { model, source, at: { word } } = this;
     const live = this.at.step === null && source.sends;
     const newest = live && this.newest?.chunk.word === word ? this.newest : null;
-    const known = model.pass?.word === word && model.asked === JSON.stringify([model.how, model.mode]);
+    const known = model.pass?.word === word && model.asked === this.asks(model.how, step);
     if (newest && known) {
       const forward = model.mode === "forward";
       this.numbers(step, newest);
@@ -461,24 +473,30 @@ export class Player {
     return Math.min(step, Math.max(0, this.index.steps.at(-1) - 1));
   }
 
+  // What a pass depends on besides its word and step: arrangement, mode and interventions.
+  asks(how, step) {
+    return JSON.stringify([how, this.model.mode, this.segment(step).taken]);
+  }
+
   // Fetch the pass of a step and, in mode `step`, the changes by the step after it; show them.
   async passed(step = this.step()) {
     const { model, source } = this;
-    const asks = model.mode === "step";
+    const asks = model.mode === "step", turn = (this.turn = Symbol("pass")), outdated = () => this.closed || turn !== this.turn;
     this.later = undefined;
     try {
       const how = { ...model.how };
       const pass = await source.picture(this.at.word, asks ? this.before(step) : step, how);
       await model.loadParts(pass);
-      if (this.closed || pass.word !== this.at.word || (this.chosen && !this.playing)) return;
-      model.asked = JSON.stringify([how, model.mode]);
+      if (outdated() || pass.word !== this.at.word || (this.chosen && !this.playing)) return;
+      model.asked = this.asks(how, step);
       const newest = this.at.step === null && this.newest?.chunk.word === pass.word ? this.newest : null;
-      const roles = this.segment(pass.step).roles;
-      model.show(pass, { maps: newest, roles, change: model.change?.step === pass.step + 1 ? model.change : null });
+      const roles = this.segment(pass.step).roles, of = JSON.stringify([pass.step, pass.word, how]);
+      model.show(pass, { maps: newest, roles, change: model.change?.of === of ? model.change : null });
       if (!asks || model.change) return;
-      model.show(pass, { roles, change: await source.change(pass, how).catch((error) => ({ refused: error.message })) });
+      const change = await source.change(pass, how).catch((error) => ({ refused: error.message }));
+      if (!outdated()) model.show(pass, { roles, change: Object.assign(change, { of }) });
     } catch (error) {
-      if (!this.closed) model.refuse(error.message);
+      if (!outdated()) model.refuse(error.message);
     }
   }
 
@@ -495,7 +513,7 @@ export class Player {
     const steps = newest > last ? [...index.steps, newest] : index.steps;
     this.control.show({
       steps, step, live, playing: this.playing, moments: index.moments, state: now?.state ?? "recorded",
-      planned: now && GOES_ON.includes(now.state) ? now.planned : newest, last: now ? (now.state === "training" ? now.planned : now.step) : newest,
+      planned: now && GOES_ON.includes(now.state) ? now.planned : newest, last: now ? now.step : newest,
     });
     if (this.whole) this.texts.around({ ...shown, more: this.more });
   }

@@ -63,6 +63,10 @@ export class Race extends Player {
     return this.source.clock === "seconds";
   }
 
+  called(position) {
+    return this.source.clock === "steps" ? super.called(position) : this.named(position);
+  }
+
   named(position) {
     if (this.byMoment) return FROM.format(position - AROUND).replace("-", "−");
     if (!this.bySeconds) return counted(position);
@@ -104,7 +108,7 @@ export class Race extends Player {
     const { word, outline, clock } = this.at, position = this.step();
     const { steps, seconds, over, time } = this.source.at(position);
     const maps = await Promise.all(this.source.sides.map(({ source }, i) => source.maps(word, steps[i])));
-    if (this.chosen) return; // a newer choice is drawn first
+    if (this.closed || this.chosen) return; // a newer choice is drawn first
     const shown = this.source.sides.map(({ source: { index } }, i) => {
       const own = `step ${counted(steps[i])}`;
       const when = over[i] ? `ended at ${own}` : this.byMoment ? own : this.bySeconds ? `${SECONDS.format(seconds)} s, ${own}` : steps[i] === position ? undefined : own; // else the step beside the headline
@@ -184,15 +188,17 @@ export class Race extends Player {
     const arrays = {};
     // While runs go on, curves end at the one that is behind, whose curves may be a second older.
     const behind = Math.min(...this.source.sides.map((side, i) => (this.source.goesOn(side) ? indices[i][this.source.clock].at(-1) : Infinity)));
-    indices.forEach(({ curves, steps, seconds, own }, side) => {
+    indices.forEach(({ curves, steps, seconds, losses, own }, side) => {
       const timed = (step) => (this.bySeconds ? seconds[nearest(steps, step)] : step);
       (own ? ["0"] : ["2", "3"]).forEach((trace, i) => {
-        const points = curves.arrays[`${trace}.x`].map((step, at) => [step && timed(step), curves.arrays[`${trace}.y`][at]]).filter(([x]) => x <= behind);
+        const lossless = own && losses.every((loss) => loss === null); // then its first trace is another number
+        const points = lossless ? [] : curves.arrays[`${trace}.x`].map((step, at) => [step && timed(step), curves.arrays[`${trace}.y`][at]]).filter(([x]) => x <= behind);
         arrays[`${2 * side + i}.x`] = points.map(([x]) => x);
         arrays[`${2 * side + i}.y`] = points.map(([, y]) => y);
       });
     });
-    const top = Math.max(...indices.map(({ curves, losses }) => JSON.parse(curves.spec).layout.yaxis.range?.[1] ?? Math.max(...losses)));
+    const known = indices.flatMap(({ losses }) => losses.filter((loss) => loss !== null));
+    const bottom = Math.min(0, ...known), top = Math.max(bottom < 0 ? 0 : 1e-9, ...known);
     const end = this.bySeconds ? Math.max(1, ...indices.map(({ seconds }) => seconds.at(-1))) : this.source.planned;
     this.parted = parted(indices);
     this.says();
@@ -200,7 +206,7 @@ export class Race extends Player {
       spec: this.source.race.curves, arrays, hatched: [], fileName: `${this.fileName}-curves`,
       layout: {
         ...Object.fromEntries(["xaxis", "xaxis2"].flatMap((axis) => [[`${axis}.range`, [0, end]], [`${axis}.title.text`, this.bySeconds ? "seconds of training" : "step"]])),
-        "yaxis.range": [0, top],
+        "yaxis.range": [1.05 * bottom, 1.05 * top],
       },
     });
   }
@@ -270,7 +276,7 @@ export function parted([left, right]) {
   if (!both.length) return "";
   const differ = both.find(([, a, b]) => a !== b);
   if (!differ) return `All ${counted(both.length)} losses are the same so far.`;
-  const far = both.map(([, a, b]) => Math.abs(a - b) > APART * Math.max(a, b));
+  const far = both.map(([, a, b]) => Math.abs(a - b) > APART * Math.max(Math.abs(a), Math.abs(b)));
   const from = far.findIndex((_, i) => i + IN_A_ROW <= far.length && far.slice(i, i + IN_A_ROW).every(Boolean));
   const apart = from < 0 ? "so far by less than 10%" : `by more than 10% from step ${counted(both[from][0])} on`;
   return `The losses differ from step ${counted(differ[0])} on, ${apart}.`;

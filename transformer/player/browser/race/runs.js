@@ -114,6 +114,8 @@ export class Runs {
       if (!ended[lead]) break;
       since = Math.max(since, times[lead].at(-1));
     }
+    // Own models may have no moment in common yet.
+    if (!line.length) line.push({ at: 0, time: 0, steps: lines.map((one) => one.steps[0]), seconds: 0, over: lines.map(() => false) });
     return this.held(line);
   }
 
@@ -125,7 +127,7 @@ export class Runs {
     return offsets.map((time) => ({
       at: AROUND + time, time, seconds: 0,
       steps: lines.map(({ steps }, i) => (turns[i] === undefined ? steps.at(-1) : steps[lastUpTo(steps, turns[i] + time)])),
-      over: lines.map(({ steps }, i) => turns[i] + time > steps.at(-1)),
+      over: lines.map(({ steps }, i) => !this.goesOn(this.sides[i]) && turns[i] + time > steps.at(-1)),
     }));
   }
 

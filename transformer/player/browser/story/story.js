@@ -231,6 +231,12 @@ export class Story {
   }
 
   // Whether something of the beat is still to be guessed.
+  // Whether the map of the beat's question is on the screen.
+  get questioned() {
+    const { player, beat } = this;
+    return player?.shown?.chunk?.word === beat.word && player.at.kind === beat.kind;
+  }
+
   get asks() {
     return Boolean(this.beat.hides) && !this.shown.has(this.at);
   }
@@ -344,7 +350,7 @@ export class Story {
 
   // Handle a cell of the large map: the guess, or the action of the beat.
   pressed([row, column]) {
-    if (this.asks) return this.reveal(column);
+    if (this.asks) return this.questioned ? this.reveal(column) : undefined;
     const { player } = this, maps = player.shown;
     if (maps) {
       const { rows, columns } = maps.look.kinds[player.at.kind], weight = maps.weights(...player.head())[row]?.[column];
@@ -404,13 +410,13 @@ export class Story {
   // The column names of the row to be guessed.
   get columns() {
     const { player, beat } = this;
-    return (beat.hides && player?.shown?.look?.kinds[beat.kind]?.columns || []).map(plain);
+    return (beat.hides && this.questioned && player.shown.look?.kinds[beat.kind]?.columns || []).map(plain);
   }
 
   // The result of a guess, once the weights have arrived.
   judged() {
     const { beat, player, columns } = this;
-    if (!beat.hides || this.asks || !this.data.presentation.shown.includes(this.at) || !columns.length) return "";
+    if (!beat.hides || !this.questioned || this.asks || !this.data.presentation.shown.includes(this.at) || !columns.length) return "";
     const cells = player.shown.weights(...player.head())[beat.row - 1] ?? [];
     const [, best] = strongestCell([cells]);
     const truth = `${percent(cells[best] ?? 0)} of the weight of row ${beat.row} is on ${escaped(columns[best])}`;
@@ -458,7 +464,7 @@ export class Story {
     this.root.dataset.beat = this.at;
     this.root.dataset.recorded = Boolean(stands);
     this.hide(asks);
-    const row = { back: this.at > 0, next: true, recording: !talks && lacks, skip: !(there && done && !asks), follow: !this.follows, notes: talks && data.tells && !data.notes, leave: true };
+    const row = { back: this.at > 0, next: !asks || Boolean(data.tells), recording: !talks && lacks, skip: !(there && done && !asks), follow: !this.follows, notes: talks && data.tells && !data.notes, leave: true };
     for (const [name, offered] of Object.entries(row)) panel.querySelector(`.st-key-story_${name}`).hidden = !offered;
     const next = panel.querySelector(".st-key-story_next button");
     next.ariaDisabled = String(!asks && (there ? !done : !(talks && lacks)));
