@@ -149,18 +149,13 @@ def kind(view: RunView, opens_on: str | None = None) -> str:
     """The kind of attention that is shown: the chosen one (on a page or in the link) if the model has it.
 
     Args:
-        opens_on: the kind that is shown otherwise, if the model has it; by default the model's first kind, or
-            of an own model that of its clearest head.
+        opens_on: the kind that is shown otherwise, if the model has it; by default the model's first kind.
     """
     if session.kind is None and st.query_params.get("kind") in (*sum(KINDS_OF.values(), ()), *view.kinds):
         choose_kind(st.query_params["kind"])
     if session.kind_chosen and session.kind in view.kinds:
         return session.kind
-    if view.own and session.kind in view.kinds:
-        return session.kind
     default = opens_on if opens_on in view.kinds else view.kinds[0]
-    if view.own and view.frame is not None:  # the headline speaks of this head
-        default = view.frame.axes[view.frame.clearest[0]].kind
     if session.kind != default:  # write only if needed: the state of a drawn widget is read-only
         session.kind = default
     return default

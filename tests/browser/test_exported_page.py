@@ -434,7 +434,8 @@ def test_a_picture_can_be_saved_and_nothing_links_to_another_site(shared):
         shared.page.locator(".st-key-live_map .map-saves").click()
     with Image.open(saving.value.path()) as saved:
         box = shared.page.locator(".st-key-live_map .live-figure").bounding_box()
-        assert saved.size == (int(2 * box["width"]), int(2 * box["height"]))
+        details = 26  # pixels below the picture: word, step and seed
+        assert saved.size == (int(2 * box["width"]), int(2 * (box["height"] + details)))
         assert len(saved.convert("RGB").getcolors(2**20)) > 50  # cells of many weights, and type
     assert re.fullmatch(r"headlight-.*-step\d+-.*-head\d\.png", saving.value.suggested_filename)
     titles = shared.page.locator(".modebar-btn").evaluate_all("all => all.map(b => b.dataset.title)")
