@@ -440,7 +440,8 @@ export class Story {
     const values = { heads: turnedHeads > 8 ? `${turnedHeads} heads have turned` : COUNTS[turnedHeads], right, other, loss, "other loss": otherLoss, turned: turned && counted(turned), head };
     const lacks = `${until} ${step}`.includes("turned") && !turned && hides !== "later";
     const asks = says.match(BLANK) ?? [];
-    const unknown = lacks || asks.some((one) => !values[one.slice(1, -1)]);
+    const early = !ended && (step === "end" || until === "ended"); // the numbers are not yet those of the sentence
+    const unknown = lacks || early || asks.some((one) => !values[one.slice(1, -1)]);
     if (otherwise && ended && unknown) return escaped(otherwise);
     const [now] = this.nows;
     const follows = !ended || (turned && !turnedHeads); // the news come before the index
