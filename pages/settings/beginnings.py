@@ -240,7 +240,8 @@ def draw_beginnings(form: Form) -> None:
         bind="query-params",
         on_change=_topology_chosen,
         help="encoder-decoder: one stack reads, one writes. encoder-only: each position predicts the letter "
-        "that belongs there. decoder-only: word, separator and answer are one sequence.",
+        "that belongs there. decoder-only: word, separator and answer are one sequence. Choosing one "
+        "fills in all settings.",
     )
     recipe = recipe if recipe in RECIPES else OWN
     if recipe != OWN:
