@@ -250,6 +250,13 @@ def test_the_shown_head_changes_only_when_another_head_is_clearly_ahead():
     assert clearest_head({"decoder.9.cross": np.array([0.1])}, shown) == (("decoder.9.cross", 0), 0.1)
 
 
+def test_a_head_that_alone_reaches_the_threshold_is_shown_at_once():
+    scores = {"decoder.0.cross": np.array([0.49, 0.53])}
+    assert clearest_head(scores, ("decoder.0.cross", 0)) == (("decoder.0.cross", 1), 0.53)
+    scores = {"decoder.0.cross": np.array([0.51, 0.49])}
+    assert clearest_head(scores, ("decoder.0.cross", 0)) == (("decoder.0.cross", 0), 0.51)
+
+
 @pytest.mark.parametrize("kind", ["encoder", "cross", "sequence"])
 def test_on_reversed_words_the_gold_score_is_the_mirror_score(kind):
     weights = drawn(kind)
