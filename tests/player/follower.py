@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from dataclasses import replace
-from itertools import groupby
 
 from transformer.insight.scores import THRESHOLD
 from transformer.player.index import Index
@@ -90,16 +89,15 @@ def grows(view):
 
 
 def together(records):
-    """Yield records in the order in which they were made: maps step by step, those of all words together."""
-    for are_chunks, some in groupby(records, lambda one: isinstance(one, Chunk)):
-        if not are_chunks:
-            yield list(some)
-            continue
-        by_step = {}
-        for chunk in some:
-            for step in chunk.steps:
-                by_step.setdefault(step, []).append(chunk.only({step}.__contains__))
-        yield from (by_step[step] for step in sorted(by_step))
+    """Yield records step by step: first what was measured, then the maps of all words."""
+    by_step = {}
+    for record in records:
+        if isinstance(record, Chunk):
+            for step in record.steps:
+                by_step.setdefault((step, 1), []).append(record.only({step}.__contains__))
+        else:
+            by_step.setdefault((record.step, 0), []).append(record)
+    yield from (by_step[place] for place in sorted(by_step))
 
 
 def in_words(index, segment):

@@ -55,7 +55,7 @@ export class Race extends Player {
   // Until all runs are loaded, say how many are.
   hear(message) {
     const { sides } = this.source, loaded = sides.filter(({ source, now }) => source.index && (now || !source.sends)).length;
-    if (loaded < sides.length) this.texts.status(`Loading: ${loaded} of ${sides.length} runs. One that waits has nothing to show yet.`);
+    if (loaded < sides.length && !this.closed) this.texts.status(`Loading: ${loaded} of ${sides.length} runs. One that waits has nothing to show yet.`);
     return super.hear(message);
   }
 
