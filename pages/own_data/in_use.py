@@ -38,20 +38,14 @@ def refuse_others(config: RunConfig, run: AnyRun | None = None) -> None:
     """
     mine, train = own_data(), config.train
     of_run = run.own_data if isinstance(run, Run) and ownership.owns(run) else OwnData()
-    for used, digest, what, field, *held in (
-        (train.task == "pairs", train.pairs, "pairs", "task", mine.pairs, of_run.pairs),
-        (
-            train.tokenizer == "file",
-            train.tokenizer_file,
-            "tokenizer",
-            "tokenizer",
-            mine.tokenizer,
-            of_run.tokenizer,
-        ),
+    for part, field, digest in (
+        ("pairs", "task", train.pairs if train.task == "pairs" else None),
+        ("tokenizer", "tokenizer", train.tokenizer_file if train.tokenizer == "file" else None),
     ):
-        if used and digest not in [one.digest for one in held if one is not None]:
+        held = [getattr(data, part) for data in (mine, of_run)]
+        if digest and digest not in [one.digest for one in held if one is not None]:
             raise InputError(
-                f"This run uses {what} of its owner, which are not shared. Upload your own on Your data.",
+                f"This run uses {part} of its owner, which are not shared. Upload your own on Your data.",
                 field,
             )
 
