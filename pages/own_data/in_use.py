@@ -45,7 +45,7 @@ def refuse_others(config: RunConfig, run: AnyRun | None = None) -> None:
         held = [getattr(data, part) for data in (mine, of_run)]
         if digest and digest not in [one.digest for one in held if one is not None]:
             raise InputError(
-                f"This run uses {part} of its owner, which are not shared. Upload your own on Your data.",
+                f"Only the owner of this run can train on its {part}. Upload your own on Your data.",
                 field,
             )
 

@@ -266,7 +266,7 @@ def test_a_viewer_sees_a_run_on_uploaded_pairs_without_an_error_and_without_the_
     assert "own_data" not in viewer.at.session_state
     assert not any(source in text for text in viewer.texts for source, _ in PAIRS)
     runs = {run.id for run in REGISTRY.listed()}
-    refused = "This run uses pairs of its owner, which are not shared. Upload your own on Your data."
+    refused = "Only the owner of this run can train on its pairs. Upload your own on Your data."
     assert visit({"run": page.run.id}, page="masks").press("run_start").errors == [refused]
     assert visit({"run": page.run.id}).press("seeds_start").errors == [refused]
     story = f"""title = "Mine"
