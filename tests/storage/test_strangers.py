@@ -260,3 +260,11 @@ def test_an_opened_run_writes_no_event_files(servers, in_memory, tmp_path):
     assert read_run(path).view.config.train.tensorboard
     opened = servers[1].get(bring(servers[1], path.read_bytes()))
     assert not opened.view.config.train.tensorboard
+
+
+def test_a_run_that_cannot_be_opened_after_all_leaves_no_file(servers, in_memory, monkeypatch):
+    _, stage = servers
+    monkeypatch.setattr(stage, "get", lambda id_: None)
+    with pytest.raises(InputError, match="cannot be opened on this server"):
+        bring(stage, in_memory[0])
+    assert [*stage.library.folder.iterdir()] == []

@@ -353,8 +353,11 @@ class Registry:
             check = partial(check_saved, limits=self.limits)
             self.make_room()
             most = self.limits.disk_mb * 1_000_000
-            run = self.get(self.library.open_file(data, digest_of(token), processors(), check, most))
+            id_ = self.library.open_file(data, digest_of(token), processors(), check, most)
+            run = self.get(id_)
             if run is None:
+                if path := self.library.path_of(id_):
+                    path.unlink(missing_ok=True)
                 raise InputError("The run in this file cannot be opened on this server.", FIELD)
         if isinstance(run, Run):
             run.visitor = visitor  # it counts as theirs from now on
