@@ -24,6 +24,7 @@ from transformer.runs.owners import Owners
 from transformer.runs.queue import Lease, Queue
 from transformer.runs.run import Run
 from transformer.runs.thread import RunThread
+from transformer.storage.file import discard
 from transformer.storage.library import FIELD, Library, RunInMemory, packed
 from transformer.storage.log import LOG, log_to_terminal, note, refusals
 from transformer.storage.own_data import UploadCache
@@ -357,7 +358,7 @@ class Registry:
             run = self.get(id_)
             if run is None:
                 if path := self.library.path_of(id_):
-                    path.unlink(missing_ok=True)
+                    discard(path)
                 raise InputError("The run in this file cannot be opened on this server.", FIELD)
         if isinstance(run, Run):
             run.visitor = visitor  # it counts as theirs from now on
