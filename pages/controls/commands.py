@@ -81,6 +81,12 @@ def continuing_rate(run: AnyRun) -> float:
     return run.config.train.learning_rate / 2
 
 
+def check_train_on(run: Run) -> None:
+    """Refuse, before anything is changed, what `train_on` would refuse. Raises InputError."""
+    REGISTRY.admit(run.visitor, run)
+    run.check_continuing(MORE_STEPS, continuing_rate(run))
+
+
 def train_on(run: Run) -> None:
     """Continue an ended run with the default steps and learning rate. Raises InputError."""
     await_effect(REGISTRY.continue_for(run, MORE_STEPS, continuing_rate(run)))

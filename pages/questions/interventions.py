@@ -9,13 +9,7 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from pages.controls.commands import (
-    INTERVENTION_SECONDS,
-    MORE_STEPS,
-    await_effect,
-    continuing_rate,
-    train_on,
-)
+from pages.controls.commands import INTERVENTION_SECONDS, await_effect, check_train_on, train_on
 from pages.questions.asking import NO_WEIGHTS, asked_snapshot, asked_word, model_of
 from pages.shared import ownership, selection
 from transformer.errors import InputError
@@ -24,7 +18,6 @@ from transformer.insight.scores import THRESHOLD
 from transformer.recording.view import ENDED, RunView
 from transformer.recording.weights import Snapshot
 from transformer.runs.any_run import AnyRun
-from transformer.runs.registry import REGISTRY
 from transformer.shared.attention_info import sites_of
 from transformer.shared.interventions import NO_INTERVENTIONS, Block, Interventions
 
@@ -172,9 +165,8 @@ def _intervene(run: AnyRun, wanted: Interventions) -> None:
     ended = run.view.state in ENDED
     try:
         command = ownership.command(run)
-        if ended:  # refused before the run is changed
-            REGISTRY.admit(command.visitor, command)
-            command.check_continuing(MORE_STEPS, continuing_rate(command))
+        if ended:
+            check_train_on(command)
         await_effect(command.intervene(wanted), INTERVENTION_SECONDS)
         if ended:
             train_on(command)

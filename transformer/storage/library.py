@@ -372,7 +372,7 @@ def _settled(saved: Saved, id_: str, processors: int) -> RunView:
     view = saved.view
     device = "cpu" if view.config.device == "cpu" else "auto"
     threads = view.config.threads and min(view.config.threads, processors)
-    config = replace(view.config, device=device, threads=threads).with_changes(tensorboard=False)
+    config = view.config.with_changes(device=device, threads=threads, tensorboard=False)
     return replace(view, id=id_, config=config, threads=min(view.threads, processors))
 
 

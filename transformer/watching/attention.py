@@ -45,11 +45,11 @@ _LOCK = threading.RLock()
 """Held during looks and measures, which change switches of the whole process."""
 _COMPILING = {"torch._dynamo", "torch.nn.attention.flex_attention"}
 """Modules that are imported where something is compiled."""
-EMPTY = (
+_EMPTY = (
     "rows without an allowed key, whose weights are not numbers (NaN): they are drawn as blocked, but the "
     "model goes on with them. Fused attention gives 0 for such rows."
 )
-NOT_NUMBERS = (
+_NOT_NUMBERS = (
     "weights that are not numbers (NaN), drawn as blocked, though no mask blocks their rows: look for NaN or "
     "infinity in the parameters and inputs of the model."
 )
@@ -416,7 +416,7 @@ class Observer:
                 blocked = _blocks(_blocks(blocked, -1, pooled[1], True).all(-1), -2, pooled[0], True).all(-1)
         if (nan := np.isnan(sums)).any():
             empty = blocked is not None and np.broadcast_to(blocked.all(-1), nan.shape)[nan].all()
-            self.left[f"{call.site} NaN"] = f"{call.site} has {EMPTY if empty else NOT_NUMBERS}"
+            self.left[f"{call.site} NaN"] = f"{call.site} has {_EMPTY if empty else _NOT_NUMBERS}"
         half = torch.finfo(call.outputs[0][1].dtype).bits < 32 or call.half
         most = _HALF_SUM if half else _SUM
         if (sums[~none] > 1 + most).any():

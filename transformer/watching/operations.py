@@ -26,7 +26,7 @@ from transformer.watching.layout import Layout, Sizes, layout_of, plain_layout
 
 BLOCKED = -1e4
 """A score up to this counts as masked: people write -inf, -1e9, -1e4, or the least number of the type."""
-MIXED = "a layer mixes the results of its softmax, as between heads, so they are no shares of attention"
+_MIXED = "a layer mixes the results of its softmax, as between heads, so they are no shares of attention"
 _ATEN = torch.ops.aten
 _PRODUCTS = {
     _ATEN.bmm: (0, 1),
@@ -381,7 +381,7 @@ class Observing(TorchFunctionMode):
                     self._trace(tensor, replace(trace, index=index))
             return
         if packet is _ATEN.convolution:
-            self.unseen[trace.site] = MIXED
+            self.unseen[trace.site] = _MIXED
             return
         result = output[0] if packet is _ATEN.native_dropout else output
         if not isinstance(result, Tensor) or not result.is_floating_point():
@@ -501,7 +501,7 @@ class Observing(TorchFunctionMode):
             layout = layout_of(index, trace.weights.shape, trace.axis, self._inputs, heads)
             if self._is_parameter(values):
                 if layout is None and not trace.gate:
-                    self.unseen[trace.site] = MIXED
+                    self.unseen[trace.site] = _MIXED
                 layout = None  # a layer, a gate or a table
             self._layouts[key] = layout
         layout = self._layouts[key]

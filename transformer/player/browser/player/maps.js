@@ -37,11 +37,9 @@ const within = (value, low, high) => Math.max(low, Math.min(value, high));
 export class MapView {
   // clicked: called with (table, row, column) of a cell that was clicked; keyed: called with the event of a key;
   // titled: called when the title is pressed, and `opens` says what that does; pointed: called with [table, row, column] under the pointer, or null
-  constructor(host, { clicked, keyed, titled, opens: title = "Open this head in the picture of the model", pointed } = {}) {
-    Object.assign(this, { host, clicked, pointed });
-    this.opens = title;
-    const opens = { type: "button", title, onclick: titled };
-    this.name = titled ? element("button", { ...opens, className: "map-name" }) : element("b", { className: "map-name" });
+  constructor(host, { clicked, keyed, titled, opens = "Open this head in the picture of the model", pointed } = {}) {
+    Object.assign(this, { host, clicked, pointed, opens });
+    this.name = titled ? element("button", { type: "button", onclick: titled, className: "map-name" }) : element("b", { className: "map-name" });
     this.about = element("span", { className: "map-about" });
     this.legend = element("div", { className: "map-legend", ariaHidden: "true" });
     this.saves = element("button", { type: "button", className: "map-saves", textContent: "save PNG", title: "Save this picture as PNG", ariaLabel: "Save this picture as PNG", onclick: () => this.save() });
@@ -85,7 +83,7 @@ export class MapView {
     host.classList.toggle("map-small", Boolean(picture.layers));
     const details = picture.details ?? [];
     this.details.hidden = !details.length;
-    if (this.name.matches("button")) Object.assign(this.name, { disabled: Boolean(picture.fixed), title: picture.fixed ? "" : this.opens });
+    if (this.name.matches("button")) Object.assign(this.name, { disabled: picture.opens === false, title: picture.opens === false ? "" : this.opens });
     const written = { name: [this.name, picture.name], about: [this.about, picture.about], foot: [this.foot, picture.foot], details: [this.details.lastChild, details.join("<br>")] };
     for (const [place, html = ""] of Object.values(written)) {
       if (place.written !== html) place.innerHTML = place.written = html;

@@ -428,8 +428,8 @@ export class Player {
       this.looks = null;
       const { hidden } = this;
       const shown = { index: this.index, maps, segment, step, kind, site, head, patched, query, hidden: hidden?.kind === kind && hidden.word === word ? hidden.row : undefined };
-      const fixed = Boolean(this.index.own) || !(this.inside || this.model); // there is no picture of the model to open
-      this.large.show({ ...largePicture(shown, { outline, fileName, before: this.large.picture?.callout }), fixed });
+      const opens = !this.index.own && Boolean(this.inside || this.model); // whether there is a picture of the model to open
+      this.large.show({ ...largePicture(shown, { outline, fileName, before: this.large.picture?.callout }), opens });
       if (!this.begun) await new Promise(requestAnimationFrame); // paint the first map before the others are drawn
       if (this.chosen) return; // a newer choice is drawn first
       this.strip.show(stripPicture(shown, { fileName }));
@@ -454,7 +454,7 @@ export class Player {
     const { model, source, at: { word } } = this;
     const live = this.at.step === null && source.sends;
     const newest = live && this.newest?.chunk.word === word ? this.newest : null;
-    const known = model.pass?.word === word && model.asked === this.asks(model.how, step);
+    const known = model.pass?.word === word && model.asked === this.passKey(model.how, step);
     if (newest && known) {
       const forward = model.mode === "forward";
       this.numbers(step, newest);
@@ -474,7 +474,7 @@ export class Player {
   }
 
   // What a pass depends on besides its word and step: arrangement, mode and interventions.
-  asks(how, step) {
+  passKey(how, step) {
     return JSON.stringify([how, this.model.mode, this.segment(step).taken]);
   }
 
@@ -488,7 +488,7 @@ export class Player {
       const pass = await source.picture(this.at.word, asks ? this.before(step) : step, how);
       await model.loadParts(pass);
       if (outdated() || pass.word !== this.at.word || (this.chosen && !this.playing)) return;
-      model.asked = this.asks(how, step);
+      model.asked = this.passKey(how, step);
       const newest = this.at.step === null && this.newest?.chunk.word === pass.word ? this.newest : null;
       const roles = this.segment(pass.step).roles, of = JSON.stringify([pass.step, pass.word, how]);
       model.show(pass, { maps: newest, roles, change: model.change?.of === of ? model.change : null });

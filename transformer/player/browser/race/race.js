@@ -190,15 +190,15 @@ export class Race extends Player {
     const behind = Math.min(...this.source.sides.map((side, i) => (this.source.goesOn(side) ? indices[i][this.source.clock].at(-1) : Infinity)));
     indices.forEach(({ curves, steps, seconds, losses, own }, side) => {
       const timed = (step) => (this.bySeconds ? seconds[nearest(steps, step)] : step);
+      const lossless = own && losses.every((loss) => loss === null); // then its first trace is another number
       (own ? ["0"] : ["2", "3"]).forEach((trace, i) => {
-        const lossless = own && losses.every((loss) => loss === null); // then its first trace is another number
         const points = lossless ? [] : curves.arrays[`${trace}.x`].map((step, at) => [step && timed(step), curves.arrays[`${trace}.y`][at]]).filter(([x]) => x <= behind);
         arrays[`${2 * side + i}.x`] = points.map(([x]) => x);
         arrays[`${2 * side + i}.y`] = points.map(([, y]) => y);
       });
     });
-    const known = indices.flatMap(({ losses }) => losses.filter((loss) => loss !== null));
-    const bottom = Math.min(0, ...known), top = Math.max(bottom < 0 ? 0 : 1e-9, ...known);
+    const losses = indices.flatMap((index) => index.losses.filter((loss) => loss !== null));
+    const bottom = Math.min(0, ...losses), top = Math.max(bottom < 0 ? 0 : 1e-9, ...losses);
     const end = this.bySeconds ? Math.max(1, ...indices.map(({ seconds }) => seconds.at(-1))) : this.source.planned;
     this.parted = parted(indices);
     this.says();

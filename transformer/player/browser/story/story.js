@@ -230,13 +230,13 @@ export class Story {
     this.write();
   }
 
-  // Whether something of the beat is still to be guessed.
   // Whether the map of the beat's question is on the screen.
   get questioned() {
     const { player, beat } = this;
     return player?.shown?.chunk?.word === beat.word && player.at.kind === beat.kind;
   }
 
+  // Whether something of the beat is still to be guessed.
   get asks() {
     return Boolean(this.beat.hides) && !this.shown.has(this.at);
   }
