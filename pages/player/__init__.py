@@ -70,7 +70,10 @@ def player(
             session.last_choice = number if isinstance(number, int) else 0
 
     def clicked() -> None:
-        match sent_value(KEY, "cell"):
+        sent = sent_value(KEY, "cell")
+        if isinstance(sent, dict) and isinstance(sent.get("number"), int):
+            session.last_box = sent["number"]
+        match sent:
             case {
                 "at": {"kind": str(kind)},
                 "head": [str(site), int(head)],
@@ -78,7 +81,7 @@ def player(
             }:
                 if has_head(view, kind, site, head) and on_cell is not None:
                     on_cell(kind, site, head, (row, column))
-            case {"box": str(), "how": dict(how)} as sent:
+            case {"box": str(), "how": dict(how)}:
                 session.box = Place.sent(sent)
                 session.goes_to = None if data.get("parts") == "model" else "inside.py"
                 session.arranged = {
@@ -99,6 +102,7 @@ def player(
             "plotly": plotly(),
             "seen": buttons_state(view),
             "heard": session.last_choice,
+            "boxHeard": session.last_box,
             "mayFollow": ownership.may_follow(),
             "fileName": f"headlight-{view.stem}",
             "first": {

@@ -236,6 +236,8 @@ class Session:
     """Word, kind, head and step as last drawn."""
     last_choice = Entry(0)
     """Number of the newest choice that the player has sent."""
+    last_box = Entry(0)
+    """Number of the newest message about an open box or kept cell that the player has sent."""
     page_is_stale = Entry(False)
     """Whether the whole page must be drawn again, because a message to one part changes the rest."""
 

@@ -9,7 +9,6 @@ import { mountedStory } from "../story/story.js";
 const mounted = new WeakMap(); // root element -> state of its player
 const PLAYED = "headlight-played";
 const GREETS = 6000; // ms for which the first screen shows what has been learned, before the film plays
-const ANSWERED = 5000; // ms for which Python may still answer to a box that was open before
 const ASKED = ["word", "kind", "pinned", "step", "outline", "follow"];
 
 // Messages are numbered, and Python returns the number of the newest message that it has received. If the
@@ -34,7 +33,7 @@ function playsNow(data) {
 }
 
 function made(root, data, base) {
-  const state = { data, changedTo: data.seen, number: data.heard, told: new Map(), since: performance.now() };
+  const state = { data, changedTo: data.seen, number: data.heard, boxes: data.boxHeard, told: new Map(), since: performance.now() };
   state.refusals = new Refusals(() => state.trigger("refused", true), () => source.status());
   const refused = () => state.refusals.refused();
   const source = new Live(`${base}/stream/${data.run}`, data.ticket, refused);
@@ -73,8 +72,8 @@ function made(root, data, base) {
   };
   if (data.picture) player.kept = (cell) => {
     state.opened = cell && JSON.stringify({ box: cell.box, head: cell.head, table: cell.table ?? null, row: cell.row ?? 0, column: cell.column ?? 0 });
-    state.keptAt = performance.now();
-    state.trigger("cell", { ...cell, how: player.model.how });
+    state.boxes += 1;
+    state.trigger("cell", { ...cell, how: player.model.how, number: state.boxes });
   };
   else if (data.parts && !race) player.film = (step) => new Promise((done) => {
     player.draw();
@@ -157,10 +156,9 @@ export default function mountedPlayer(view, base) {
     player.told = JSON.stringify({ ...player.at, ...change });
     player.choose(change);
   }
-  const opened = data.opened ? JSON.stringify(data.opened) : null;
-  if (opened === (state.opened ?? null)) state.keptAt = undefined; // Python knows the newest box
-  else if (player.model && opened && !(performance.now() - state.keptAt < ANSWERED)) { // no answer to an earlier choice
-    state.opened = opened;
+  const answersNewest = data.boxHeard >= state.boxes; // else Python does not know yet which box is open
+  if (player.model && data.opened && answersNewest && JSON.stringify(data.opened) !== state.opened) {
+    state.opened = JSON.stringify(data.opened);
     player.model.opened(data.opened);
   }
   if (state.answered && data.answers !== undefined && data.answers === state.answered.step) state.answered.done();
