@@ -49,6 +49,23 @@ def title(watch, name):
     return watch.page.locator(f".st-key-model_picture [data-box='{name}'] .title")
 
 
+def test_a_box_that_is_closed_at_once_stays_closed_and_opens_again(inside):
+    box = inside.page.locator("[data-box='decoder.1.cross'].open")
+    for delay in (40, 160, 400):
+        title(inside, "decoder.1.cross").click()
+        inside.page.wait_for_timeout(delay)
+        inside.page.locator("[data-box='decoder.1.cross'] .closes").click()
+        inside.page.wait_for_timeout(1500)
+        expect(box).to_have_count(0)
+        inside.until(lambda: "box=" not in inside.page.url)
+    title(inside, "decoder.1.cross").click()
+    expect(box).to_have_count(1)
+    inside.until(lambda: "box=decoder.1.cross" in inside.page.url)
+    inside.page.reload()
+    expect(box).to_have_count(1)
+    inside.errors[:] = [error for error in inside.errors if "404" not in error]  # Streamlit's own 404s
+
+
 def point(watch, row, column, figure=WEIGHTS):
     """Move the pointer to a cell of a table; return its position on the page."""
     table = watch.page.locator(figure)
