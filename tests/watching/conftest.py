@@ -67,10 +67,16 @@ def toy():
 
 
 @pytest.fixture
-def watched(tmp_path):
-    """Watch a model in a folder of its own; warnings are collected in `said` and fail no test."""
+def watched(tmp_path, monkeypatch):
+    """Watch a model in a folder of its own; warnings are collected in `said` and fail no test.
+
+    Every step is recorded, on a busy machine too, unless the test gives a share.
+    """
 
     def begin(model, inputs, **how):
+        if "share" not in how:
+            how["share"] = 1.0
+            monkeypatch.setattr("transformer.watching.watch.CREDIT_SECONDS", 600.0)
         watch = Watch(model, inputs, how.pop("out", tmp_path / "mine"), **how)
         begun.append(watch)
         return watch

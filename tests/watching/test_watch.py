@@ -81,7 +81,7 @@ def test_watching_changes_no_bit_of_200_losses_or_of_the_state_of_the_model(toy,
     toy.load_state_dict(start)
     toy.zero_grad()
     torch.manual_seed(9)
-    watch = watched(toy, {"line": EXAMPLE}, share=1.0)
+    watch = watched(toy, {"line": EXAMPLE})
     assert training(toy, 200, watch) == alone
     watch.close()
     for one, other in zip(after[:2], state_of(toy)[:2], strict=True):
@@ -114,7 +114,7 @@ def test_every_number_of_every_step_is_recorded_as_a_curve(toy, watched):
 
 def of_function(watched, attention):
     """Watch a model whose attention a function returns; every step may be recorded."""
-    watch = watched(nn.Linear(1, 1), {"x": torch.zeros(1)}, attention=attention, share=1.0)
+    watch = watched(nn.Linear(1, 1), {"x": torch.zeros(1)}, attention=attention)
     watch._began -= 1e6  # as if much time had passed, so that no recording costs too much
     return watch
 
@@ -217,7 +217,7 @@ def test_random_streams_of_a_model_and_its_buffers_stay_as_they_were(watched):
         random.seed(1)
         np.random.seed(2)
         model = Random()
-        watch = watched(model, {"line": EXAMPLE}, share=1.0) if observed else None
+        watch = watched(model, {"line": EXAMPLE}) if observed else None
         return training(model, 30, watch), model.calls.item()
 
     assert losses(True) == losses(False)
@@ -228,7 +228,7 @@ def test_a_lazy_model_is_looked_at_when_its_parameters_are_initialised(watched):
     def losses(observed):
         torch.manual_seed(5)
         model = nn.Sequential(nn.LazyLinear(12), Toy().body, nn.LazyLinear(5))
-        watch = watched(model, {"line": EXAMPLE}, share=1.0) if observed else None
+        watch = watched(model, {"line": EXAMPLE}) if observed else None
         first = model(EXAMPLE).sum().item()  # a loop calls the model before its optimiser is made
         return [first, *training(model, 20, watch)], watch
 
@@ -475,9 +475,9 @@ def test_record_keeps_every_step_whatever_the_share(toy, watched):
 
 
 def test_a_resumed_run_goes_on_in_its_file_without_the_steps_that_are_trained_again(toy, watched, tmp_path):
-    watch = watched(toy, {"line": EXAMPLE}, share=1.0)
+    watch = watched(toy, {"line": EXAMPLE})
     before = recorded(watch, range(1, 9), loss=2.0, norm=1.0)
-    again = watched(toy, {"line": EXAMPLE}, share=1.0, resume=True)
+    again = watched(toy, {"line": EXAMPLE}, resume=True)
     after = recorded(again, range(6, 11), loss=1.0, norm=3.0)
     assert again.path == watch.path
     assert (after.id, after.state, after.own.curves) == (before.id, "finished", ("norm",))
@@ -485,7 +485,7 @@ def test_a_resumed_run_goes_on_in_its_file_without_the_steps_that_are_trained_ag
     assert after.metrics.column("step").tolist() == list(range(1, 11))
     assert after.metrics.column("loss").tolist() == [2.0] * 5 + [1.0] * 5
     assert after.seconds > before.metrics.column("seconds")[4]
-    late = watched(toy, {"line": EXAMPLE}, share=1.0, resume=True)  # a step that it has not yet
+    late = watched(toy, {"line": EXAMPLE}, resume=True)  # a step that it has not yet
     assert recorded(late, (40,), loss=0.5).frames.steps == (*range(11), 40)
     assert said(watched) == ""
 
@@ -513,7 +513,7 @@ def test_a_run_of_another_model_is_not_continued(toy, other, inputs, watched, tm
 
 
 def test_a_notebook_shows_the_page_of_what_is_recorded_so_far_and_training_goes_on(toy, watched, tmp_path):
-    watch = watched(toy, {"li<e": EXAMPLE}, share=1.0)
+    watch = watched(toy, {"li<e": EXAMPLE})
     assert "nothing has been recorded yet" in watch._repr_html_()
     watch.step(1, loss=2.0)
     shown = watch._repr_html_()
@@ -634,7 +634,7 @@ def error_of(model):
 
 
 def test_what_each_head_is_worth_is_in_the_file_and_found_by_zeroing_its_columns(toy, watched):
-    watch = watched(toy, {"line": EXAMPLE}, measure=error_of, share=1.0)
+    watch = watched(toy, {"line": EXAMPLE}, measure=error_of)
     training(toy, 30, watch)
     watch.close()
     view = kept(watch)
@@ -661,7 +661,7 @@ def test_measuring_heads_changes_no_bit_of_the_losses(toy, watched):
     alone = training(toy, 40)
     toy.load_state_dict(start)
     torch.manual_seed(9)
-    assert training(toy, 40, watched(toy, {"line": EXAMPLE}, measure=error_of, share=1.0)) == alone
+    assert training(toy, 40, watched(toy, {"line": EXAMPLE}, measure=error_of)) == alone
 
 
 def test_heads_are_measured_within_half_of_the_share_and_once_at_the_end(toy, watched, monkeypatch):
@@ -698,7 +698,7 @@ def test_heads_are_measured_within_half_of_the_share_and_once_at_the_end(toy, wa
     ],
 )
 def test_a_measure_that_fails_is_said_once_and_the_maps_go_on(toy, watched, how, said_of_it):
-    watch = watched(toy, {"line": EXAMPLE}, share=1.0, **how)
+    watch = watched(toy, {"line": EXAMPLE}, **how)
     training(toy, 12, watch)
     watch.close()
     assert said(watched).count(said_of_it) == 1
@@ -711,7 +711,7 @@ def test_a_measure_that_fails_at_once_makes_no_more_steps_due(toy, watched, monk
     monkeypatch.setattr(module.time, "monotonic", lambda: clock.now)
     recorded_steps = []
     for measure in (None, lambda model: model.gone):
-        watch = watched(toy, {"line": EXAMPLE}, measure=measure)
+        watch = watched(toy, {"line": EXAMPLE}, measure=measure, share=0.03)
         looks, look = [], watch._examples.observed
         monkeypatch.setattr(
             watch._examples,
@@ -742,7 +742,7 @@ def test_a_measure_that_failed_is_tried_again_and_changes_no_gradient(toy, watch
             loss.backward()
         return loss
 
-    watch = watched(toy, {"line": EXAMPLE}, measure=sometimes, share=1.0)
+    watch = watched(toy, {"line": EXAMPLE}, measure=sometimes)
     error_of(toy).backward()
     before = [parameter.grad for parameter in toy.parameters()]
     kept_values = [one.clone() for one in before]
@@ -766,7 +766,7 @@ def test_attentions_that_the_measure_does_not_run_are_named(toy, watched):
 
 
 def test_changes_are_logged_for_every_head(toy, watched):
-    watch, writer = watched(toy, {"line": EXAMPLE}, measure=error_of, share=1.0), Written()
+    watch, writer = watched(toy, {"line": EXAMPLE}, measure=error_of), Written()
     watch.log_to(writer)
     (found,) = recorded(watch).frames.ablations
     for site, changes in found.changes.items():
