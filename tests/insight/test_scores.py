@@ -45,13 +45,14 @@ def test_an_encoder_and_a_sequence_have_the_mirrored_letter_in_the_row_that_writ
 
 LENGTHS = [3, 6, 4, 5, 3]
 N_HEADS = 2
+NEIGHBOURS = {"previous": -1, "next": 1}
 # Room for one more letter than the longest word has.
 SHAPES = {"encoder": (9, 9), "decoder": (8, 8), "cross": (8, 9), "sequence": (16, 16)}
 ROLES_OF = {
-    "encoder": ["mirror", "diagonal", "previous", "first", "eos"],
-    "decoder": ["diagonal", "previous", "first"],
+    "encoder": ["mirror", "diagonal", "previous", "next", "first", "eos"],
+    "decoder": ["diagonal", "previous", "next", "first"],
     "cross": ["mirror", "diagonal", "first", "eos"],
-    "sequence": ["mirror", "diagonal", "previous", "first", "sep"],
+    "sequence": ["mirror", "diagonal", "previous", "next", "first", "sep"],
 }
 
 
@@ -70,9 +71,9 @@ def by_tokens(kind, word, role):
     else:
         src, tgt = ["[SOS]", *word, "[EOS]"], ["[SOS]", *reversed(word)]
         rows, columns = {"encoder": (src, src), "decoder": (tgt, tgt), "cross": (tgt, src)}[kind]
-    if kind == "sequence" and role == "previous":  # a row stands for what it reads, in either part
+    if kind == "sequence" and role in NEIGHBOURS:  # a row stands for what it reads, in either part
         for part in (range(1, n + 1), range(n + 2, 2 * n + 2)):
-            yield from ((i, i - 1) for i in part if i - 1 in part)
+            yield from ((i, i + NEIGHBOURS[role]) for i in part if i + NEIGHBOURS[role] in part)
         return
     if kind == "cross":  # a row stands for what it writes
         rows = [*rows[1:], "[EOS]"]
@@ -86,6 +87,7 @@ def by_tokens(kind, word, role):
                 "mirror": column == (word[::-1][word.index(row)] if kind == "encoder" else row),
                 "diagonal": j == place,
                 "previous": j == place - 1 and len(column) == 1,
+                "next": j == place + 1 and len(column) == 1,
                 "first": column == "[SOS]",
                 "eos": column == "[EOS]",
                 "sep": column == "[SEP]",
@@ -106,8 +108,8 @@ def test_each_role_score_is_the_mean_weight_on_the_cells_of_the_role(kind):
                 for b, n in enumerate(LENGTHS)
                 for i, j in by_tokens(kind, "abcdefgh"[:n], role)
             ]
-            each = 2 if (kind, role) == ("sequence", "previous") else 1
-            assert len(hits) == each * (sum(LENGTHS) - (len(LENGTHS) if role == "previous" else 0))
+            each = 2 if kind == "sequence" and role in NEIGHBOURS else 1
+            assert len(hits) == each * (sum(LENGTHS) - (len(LENGTHS) if role in NEIGHBOURS else 0))
             assert scores[role][head] == pytest.approx(np.mean(hits))
 
 
@@ -207,9 +209,9 @@ def test_padding_and_the_rows_of_special_tokens_do_not_count(kind):
         changed[b, :, first + n :] = 9.0
         changed[b, :, :, n + 2 :] = 9.0
     before, after = head_scores(weights, kind, LENGTHS), head_scores(changed, kind, LENGTHS)
-    # The focus counts every column, including padding that no mask blocks; in a sequence, the previous token
-    # counts in every row that reads a letter.
-    others = {"focus", "previous"} if kind == "sequence" else {"focus"}
+    # The focus counts every column, including padding that no mask blocks; in a sequence, the previous and
+    # the next token count in every row that reads a letter.
+    others = {"focus", *NEIGHBOURS} if kind == "sequence" else {"focus"}
     assert all((before[name] == after[name]).all() for name in before.keys() - others)
     only_rows = np.where(changed == 9.0, 9.0, weights)
     for b, n in enumerate(LENGTHS):
@@ -274,7 +276,10 @@ def test_scores_of_any_attention_are_means_over_the_rows_with_several_open_cells
     blocked = np.nan
     causal = np.array([[[1, blocked, blocked], [0.25, 0.75, blocked], [0.5, 0.4, 0.1]]])
     wide = np.array([[[0.5, 0.5, 0, 0]]])
+    free = np.array([[[0.2, 0.7, 0.1], [0.3, 0.3, 0.4], [0.6, 0.2, 0.2]]])
+    assert pattern_scores([free, wide])["next"] == pytest.approx([(0.7 + 0.4) / 2])
     scores = pattern_scores([causal, wide])
+    assert scores["next"].tolist() == [0]
     assert scores["first_token"] == pytest.approx([(0.25 + 0.5 + 0.5) / 3])
     assert scores["focus"] == pytest.approx([(0.75 + 0.5 + 0.5) / 3])
     assert scores["diagonal"] == pytest.approx([(0.75 + 0.1) / 2])

@@ -73,10 +73,10 @@ def test_the_focus_is_the_highest_weight_of_a_row_over_the_rows_of_tokens(kind):
 @pytest.mark.parametrize(
     ("kind", "roles"),
     [
-        ("encoder", ["diagonal", "previous", "first", "eos"]),
-        ("decoder", ["diagonal", "previous", "first"]),
+        ("encoder", ["diagonal", "previous", "next", "first", "eos"]),
+        ("decoder", ["diagonal", "previous", "next", "first"]),
         ("cross", ["first", "eos"]),
-        ("sequence", ["previous", "first", "sep"]),
+        ("sequence", ["previous", "next", "first", "sep"]),
     ],
 )
 def test_where_lengths_differ_no_role_matches_positions_of_question_and_answer(kind, roles):
@@ -91,8 +91,10 @@ def test_where_lengths_differ_no_role_matches_positions_of_question_and_answer(k
     if kind in ("encoder", "decoder"):
         assert cells["diagonal"] == [(row, row) for row in rows]
         assert cells["previous"] == [(row, row - 1) for row in rows[1:]]
+        assert cells["next"] == [(row, row + 1) for row in rows[:-1]]
     if kind == "sequence":  # within the question, and within the answer
         assert cells["previous"] == [(2, 1), (3, 2), (4, 3), (7, 6)]
+        assert cells["next"] == [(1, 2), (2, 3), (3, 4), (6, 7)]
 
 
 def test_a_longer_answer_has_a_row_for_each_of_its_tokens():

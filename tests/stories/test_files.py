@@ -160,6 +160,8 @@ def test_every_recording_that_a_story_may_name_is_shipped_and_small():
     assert unmasked.right[0] == 0
     assert translated.right[0] >= 0.9 * translated.right[1]
     assert unmasked.config.model.causal_mask is False
+    ahead = {unmasked.frames[-1].role("decoder.0.self", head).rpartition(" ")[0] for head in range(4)}
+    assert ahead == {"looks one token ahead"}
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -12,8 +12,17 @@ EVERYWHERE = 0.3
 """A row whose highest weight is below this looks everywhere."""
 
 _ROLES = {
-    "encoder": {"diagonal": "itself", "previous": "the letter before", "mirror": "the mirrored letter"},
-    "decoder": {"diagonal": "the letter just read", "previous": "the letter before that"},
+    "encoder": {
+        "diagonal": "itself",
+        "previous": "the letter before",
+        "next": "the letter after",
+        "mirror": "the mirrored letter",
+    },
+    "decoder": {
+        "diagonal": "the letter just read",
+        "previous": "the letter before that",
+        "next": "the letter to write next",
+    },
     "cross": {"mirror": "the letter to write next", "diagonal": "the letter at the same place"},
     "sequence": {"mirror": "the letter to write next", "diagonal": "the letter at the same place"},
 }

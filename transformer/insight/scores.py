@@ -19,6 +19,7 @@ ROLES: dict[str, str] = {
     "gold": "looks up what it writes",
     "diagonal": "looks at the same place",
     "previous": "looks one token back",
+    "next": "looks one token ahead",
     "same": "looks at the same token before",
     "first": "looks at [SOS]",
     "eos": "looks at [EOS]",
@@ -58,10 +59,10 @@ def role_cells(kind: str, n_letters: int, n_answer: int | None = None) -> dict[s
     Letters are counted from 0. Letter i of the word is at position i + 1, after [SOS], and so is letter i of
     the answer among the decoder's inputs. In cross-attention, letter i belongs to row i, which
     writes it and reads the token before it. In a sequence of question, [SEP] and answer, [SEP] takes the
-    position of [EOS], and the rows used are those that write letters; for previous, those that read letters.
-    Of an encoder or a decoder, rows that read special tokens are left out; of cross-attention and, but for
-    previous, of a sequence, the row that writes [EOS]. One cell can count for two roles, as in the middle of
-    a word.
+    position of [EOS], and the rows used are those that write letters; for previous and next, those that read
+    letters. Of an encoder or a decoder, rows that read special tokens are left out; of cross-attention and,
+    but for previous and next, of a sequence, the row that writes [EOS]. One cell can count for two roles, as
+    in the middle of a word.
 
     Args:
         kind: encoder, decoder (its self-attention), cross or sequence.
@@ -78,16 +79,16 @@ def role_cells(kind: str, n_letters: int, n_answer: int | None = None) -> dict[s
         "mirror": [(first + i, n_letters - i) for i in letters],  # column 0 is [SOS]
         "diagonal": [(first + i, i + 1) for i in letters],
         "previous": [(first + i, i) for i in letters[1:]],
+        "next": [(first + i, i + 2) for i in letters[:-1]],
         "first": [(first + i, 0) for i in letters],
         "eos": [(first + i, n_letters + 1) for i in letters],
         "sep": [(first + i, n_letters + 1) for i in letters],
     }
     if kind == "sequence":  # the rows of letters that are read, of the question and of the answer
         behind = n_letters + 2
-        cells["previous"] = [
-            *((i + 1, i) for i in range(1, n_letters)),
-            *((behind + i, behind + i - 1) for i in letters[1:]),
-        ]
+        pairs = [(i, i + 1) for i in (*range(1, n_letters), *range(behind, behind + len(letters) - 1))]
+        cells["previous"] = [(after, before) for before, after in pairs]
+        cells["next"] = pairs
     if n_answer is not None:
         del cells["mirror"]
         if kind in ("cross", "sequence"):
@@ -96,7 +97,7 @@ def role_cells(kind: str, n_letters: int, n_answer: int | None = None) -> dict[s
     absent = {
         "encoder": ("sep",),
         "decoder": ("mirror", "eos", "sep"),
-        "cross": ("previous", "sep"),
+        "cross": ("previous", "next", "sep"),
         "sequence": ("eos",),
     }[kind]
     return {role: chosen for role, chosen in cells.items() if role not in absent}
@@ -212,6 +213,7 @@ def head_scores(
         - gold: all columns that a row needs together, over the rows that need any (where links are given);
         - diagonal: the letter at the same place (not across sides where answers differ in length);
         - previous: the letter just before, from the second on (not in cross-attention);
+        - next: the letter just after, up to the last but one (the same; 0 where the causal mask is on);
         - prefix: the token after the last earlier occurrence of the row's token (where tokens are given);
         - same: all earlier occurrences of the row's token (where tokens are given);
         - first: [SOS];
@@ -263,8 +265,8 @@ def pattern_scores(
             counts it.
 
     Returns:
-        (H,) in 0..1 for each score, named as by `head_scores`: diagonal and previous (of maps with as many
-        rows as columns), focus and entropy (over all open cells), prefix and same (if some token occurs
+        (H,) in 0..1 for each score, named as by `head_scores`: diagonal, previous and next (of maps with as
+        many rows as columns), focus and entropy (over all open cells), prefix and same (if some token occurs
         again), and first_token (the weight on the first key). A score is 0 if no row counts for it.
     """
     sums: dict[str, list[Array]] = {}
@@ -280,6 +282,8 @@ def pattern_scores(
         if w.shape[1] == w.shape[2]:
             scores["diagonal"] = w[:, rows, rows]
             scores["previous"] = np.where(rows >= 1, w[:, rows, np.maximum(rows - 1, 0)], np.nan)
+            last = w.shape[1] - 1
+            scores["next"] = np.where(rows < last, w[:, rows, np.minimum(rows + 1, last)], np.nan)
         if i < len(tokens) and (token := tokens[i]) is not None:
             for name, cells in token_cells(token).items():
                 if cells:

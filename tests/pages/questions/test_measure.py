@@ -12,7 +12,7 @@ NAMES = {
     "decoder.0.self": "decoder 1 · head {}",
     "decoder.0.cross": "cross 1 · head {}",
 }
-ROLES = ("mirror", "prefix", "diagonal", "previous", "same", "first", "eos")
+ROLES = ("mirror", "prefix", "diagonal", "previous", "next", "same", "first", "eos")
 
 LEARNED = {"steps": 30, "width": 16, "learning_rate": 0.05}
 
