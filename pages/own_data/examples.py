@@ -127,7 +127,7 @@ def _list(label: str, key: str, other: str, shown: dict[str, list[Pair]]) -> Non
 
 
 def _row(pair: Pair) -> str:
-    kind = f" :gray[:small[{plain(pair.pattern)}]]" if pair.pattern else ""
+    kind = f" :gray[:small[pattern: {plain(pair.pattern)}]]" if pair.pattern else ""
     return f"{plain(_short(pair.source))} → **{plain(_short(pair.target))}**{kind}"
 
 

@@ -99,21 +99,21 @@ def busy(browser):
 
 
 def give(told):
-    """Give the shipped talk by pressing its one key every second; return the text and hint of each beat."""
+    """Give the shipped talk by pressing its key every second; return the text, hint and step of each beat."""
     told.story("story=talk")
     told.page.keyboard.press("Space")
     told.until(lambda: told.page.evaluate("document.fullscreenElement?.className") == "headlight-player")
-    said = {}
+    said, drawn = {}, told.page.locator(DRAWN).first
     while told.beat < 8 or "Waiting" in told.hint:
         told.page.wait_for_selector(DRAWN)
         told.page.wait_for_timeout(1000)
-        said[told.beat] = told.said, told.hint
+        said[told.beat] = told.said, told.hint, int(drawn.get_attribute("data-step"))
         assert told.page.evaluate(SMALL_TEXT) == [], said
         assert told.page.evaluate(SCROLLS) == [], said
         assert len(said) < 60
         told.page.keyboard.press("Space")
     told.page.wait_for_timeout(1000)
-    said[told.beat] = told.said, told.hint
+    said[told.beat] = told.said, told.hint, int(drawn.get_attribute("data-step"))
     return said
 
 
@@ -139,6 +139,8 @@ def test_the_talk_reaches_its_end_without_training_and_marks_what_is_recorded(bu
     assert list(said) == list(range(9))
     assert "recorded" not in said[1][1]
     assert all("recorded" in said[beat][1] for beat in (2, 3, 4, 6, 8))
+    stopped, turned, last = (said[beat][2] for beat in (2, 3, 4))
+    assert 0 < stopped < turned < last == 225
     assert "纽约是一座城市" in busy.said
     assert busy.page.locator(".headlight-player[data-recorded=true] .counter").is_visible()
 
@@ -241,8 +243,10 @@ def test_the_tour_is_taken_by_keyboard_alone_and_restores_the_previous_screen(to
 
 def test_a_row_is_hidden_until_the_visitor_guesses_and_shown_afterwards(told):
     told.story("story=tour")
-    for _ in range(6):
+    for beat in range(6):
         told.page.locator(".st-key-story_skip button").click()
+        if beat == 2:
+            told.until(lambda: "No run trains yet: press Start" in told.hint)
     hidden = "weights()[3].every((one) => one === null)"
     told.until(lambda: told.plot("live_map", hidden), what="the hidden row")
     assert told.plot("live_map", "weights()[2].some((one) => one > 0)")

@@ -10,7 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from benchmarks.tools.browser import SIZE
 
-PATIENCE = 60.0
+PATIENCE = 120.0
 """Seconds after which a wait fails, generous for a busy machine."""
 LOOKED = """() => {
   if (!document.querySelector(".headlight-player .hl-outputs")) return { map: -1 };  // not drawn yet

@@ -315,9 +315,10 @@ export class Story {
     this.tell();
   }
 
+  // Show the step of the beat; a beat that follows a run stays at the step that is shown.
   stopFilm() {
     this.player.playing = false;
-    this.player.choose({ step: this.stepOf() });
+    if (this.beat.step !== "live") this.player.choose({ step: this.stepOf() });
     this.write();
   }
 
@@ -360,9 +361,15 @@ export class Story {
     return this.write();
   }
 
-  // The selector of the part of the screen that the beat points at.
+  // Whether the beat waits for a run that the visitor has not started.
+  get needsStart() {
+    return this.data.kind === "tour" && this.nows.length > 0 && !this.there() && Boolean(document.querySelector(TARGETS.start));
+  }
+
+  // The selector of the part of the screen that the beat points at, or of Start if its run has to be started first.
   get target() {
     const { points, box } = this.beat;
+    if (this.needsStart) return TARGETS.start;
     return points === "box" ? `.st-key-model_picture [data-box="${box}"]` : TARGETS[points];
   }
 
@@ -456,7 +463,7 @@ export class Story {
     const stands = this.player && beat.roles.some((name) => this.source(name) === data.runs[name].recording);
     const said = data.notes ? escaped(blanked(beat.says)) : withLinks([this.sentence(), this.judged()].filter(Boolean).join(" "), this.largeHead);
     const lacks = !there && this.replaceableRuns.length > 0;
-    const waits = there ? "" : talks && lacks ? "Waiting for the run; Space plays the recording." : "Waiting for the run.";
+    const waits = there ? "" : talks && lacks ? "Waiting for the run; Space plays the recording." : this.needsStart ? `No run trains yet: press Start${lacks ? ", or play the recording" : ""}.` : "Waiting for the run.";
     const begins = talks && !data.notes && !this.filled ? "Space fills the screen and goes on; Escape ends." : "";
     const guess = !asks ? "" : data.tells ? `Your guess? Choose a column${talks ? "; Space shows the answer" : ""}.` : this.guess === undefined ? "Your guess? Choose a column." : "The speaker shows the answer.";
     const hint = [this.player?.texts.trouble, `${this.at + 1} / ${data.beats.length}`, stands && "recorded", this.follows ? "" : "You go your own way.", data.problem, guess || waits || (done ? this.answer ?? begins : DOES[beat.until])];
