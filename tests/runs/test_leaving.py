@@ -210,7 +210,10 @@ def test_a_run_that_cannot_be_trained_for_lack_of_memory_is_viewed_and_can_be_ch
     ask_for_something(registry, tiny)
     until(lambda: registry.listed() == [])
 
+    attempts = []
+
     def refuse(*_, **__):
+        attempts.append(1)
         raise InputError("too little memory")
 
     with monkeypatch.context() as patched:
@@ -220,7 +223,10 @@ def test_a_run_that_cannot_be_trained_for_lack_of_memory_is_viewed_and_can_be_ch
         assert watched.view.step == run.view.step
         with pytest.raises(InputError, match="cannot be changed here"):
             registry.control(run.id, token)
-    watched._asked_at -= 10
+        watched._asked_at -= 10
+        assert registry.get(run.id) is watched
+        assert len(attempts) == 1  # each costs as much as to open the run
+    watched._asked_at -= 60
     assert isinstance(registry.get(run.id), Run)
 
 

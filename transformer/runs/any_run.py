@@ -63,7 +63,7 @@ def reopened(path: Path, lease: Lease, written: Callable[[], None], *, claims: b
         except InputError as error:  # such as too little memory, or no such device
             archive.close()  # otherwise the file would stay claimed by this process
             LOG.warning("%s can only be viewed: %s", path.name[:6], error)
-            return FileRun(path, lease)
+            return FileRun(path, lease, refused=True)
     except InputError as error:
         LOG.warning("%s cannot be opened: %s", path.name[:6], error)
         return None

@@ -21,6 +21,8 @@ SPEED_SECONDS = 10.0
 """Approximate longest time in seconds over which the steps per second are averaged."""
 FREE_SECONDS = 1.0
 """Minimum seconds between two checks whether the run may be taken over."""
+REFUSED_SECONDS = 60.0
+"""The same for a run that this machine could not train: an attempt costs about as much as to open the run."""
 
 
 class FileRun:
@@ -28,13 +30,16 @@ class FileRun:
 
     It is trained elsewhere, has ended there, or cannot go on.
 
+    Args:
+        refused: whether this machine could not train the run, which it may be able to later.
+
     Raises:
         InputError: as for `Reader.read`.
         OSError: there is no such file.
     """
 
-    def __init__(self, path: Path, lease: Lease | None = None) -> None:
-        self.path = path
+    def __init__(self, path: Path, lease: Lease | None = None, *, refused: bool = False) -> None:
+        self.path, self._refused = path, refused
         self.lease = lease or Lease()
         """Holds the time when the run was last viewed."""
         self._lock = threading.Lock()
@@ -91,13 +96,13 @@ class FileRun:
         """Whether this process may open the run as a `Run`.
 
         It may if the run stands still and can be continued, no process writes its file, and this process may
-        write it. Of several callers within `FREE_SECONDS` at most one gets True.
+        write it. Of several callers within `FREE_SECONDS`, or `REFUSED_SECONDS`, at most one gets True.
         """
         if self.view.active or not self._saved.can_go_on:
             return False
         with self._lock:
             now = time.monotonic()
-            if now - self._asked_at < FREE_SECONDS:
+            if now - self._asked_at < (REFUSED_SECONDS if self._refused else FREE_SECONDS):
                 return False
             self._asked_at = now
         return self.path.exists() and not is_held(self.path) and os.access(self.path, os.W_OK)

@@ -1,13 +1,11 @@
 // What the picture of the model shows besides tables: likely tokens, the logit lens, roles, the changes by one training
 // step, and the legend.
 
-import { element } from "../shared/element.js";
+import { element, percent } from "../shared/element.js";
 import { cellOf } from "./picture.js";
 
 const LOG = [1e-7, 10]; // ends of the bars of gradients, updates and ratios
 const LIKELY = 5; // tokens of the last box that are drawn as bars
-
-const percent = (share) => `${(100 * share).toFixed(share < 0.1 ? 1 : 0)}%`;
 
 // The most probable tokens at a position. after: (T, V) probabilities after the step, if shown.
 export function drawLikely(host, pass, box, writing, after) {
@@ -19,7 +17,7 @@ export function drawLikely(host, pass, box, writing, after) {
     const bar = element("i");
     bar.style.width = `${100 * share}%`;
     const name = pass.vocabulary[token];
-    const before = percent(share), number = after ? `${before.slice(0, -1)} → ${percent(after[writing * row.length + token])}` : before;
+    const before = percent(share, true), number = after ? `${before.slice(0, -1)} → ${percent(after[writing * row.length + token], true)}` : before;
     return element("tr", { className: name === right ? "right" : "" }, element("th", { textContent: name, title: name }),
       element("td", {}, bar), element("td", { textContent: number }));
   }));
@@ -32,9 +30,9 @@ export function drawLens(host, pass, box, writing) {
   if (!found) return;
   const [[token, share]] = found;
   const name = pass.vocabulary[token];
-  host.textContent = `${name} ${percent(share)}`;
+  host.textContent = `${name} ${percent(share, true)}`;
   host.classList.toggle("right", pass.hasAnswer && name === pass.expected[writing]);
-  host.title = `Logit lens: if the model stopped after this box, it would write ${found.map(([id, p]) => `“${pass.vocabulary[id]}” ${percent(p)}`).join(", ")}.`;
+  host.title = `Logit lens: if the model stopped after this box, it would write ${found.map(([id, p]) => `“${pass.vocabulary[id]}” ${percent(p, true)}`).join(", ")}.`;
 }
 
 // How many heads of an attention share its most frequent role. roles: the role of each head, with its score if it has one.

@@ -1,6 +1,7 @@
 // The step control: play, speed, a slider with marks for the moments, LIVE. The run never moves the slider while it is pressed.
 
 import { nearest } from "../shared/chunks.js";
+import { element } from "../shared/element.js";
 
 const HELD = 600; // ms that the slider counts as held after a key
 const JUMPS = {
@@ -146,9 +147,7 @@ export class Control {
       const focused = this.marks.contains(document.activeElement) && document.activeElement.ariaLabel;
       Object.assign(this, { moments, marked });
       this.marks.replaceChildren(...moments.map((moment) => {
-        const mark = document.createElement("button");
-        mark.type = "button";
-        mark.ariaLabel = `${this.hooks.called(moment.step)}: ${moment.text}`;
+        const mark = element("button", { type: "button", ariaLabel: `${this.hooks.called(moment.step)}: ${moment.text}` });
         mark.dataset.step = moment.step;
         mark.style.setProperty("--share", moment.step / this.max);
         mark.onclick = () => this.hooks.go(this.steps[nearest(this.steps, moment.step)]);

@@ -1,6 +1,7 @@
 // The maps of a model that looks at a picture: the weights of one query over the patches of the picture.
 
-const percent = (weight) => (weight < 0.1 ? `${(100 * weight).toFixed(1)}%` : `${Math.round(100 * weight)}%`);
+import { element, percent } from "../shared/element.js";
+
 const bytesOf = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 const canvases = new WeakMap();
 
@@ -10,7 +11,7 @@ function canvasOf(patched) {
     const { width, height, pixels } = patched, image = new ImageData(width, height);
     const bytes = bytesOf(pixels);
     for (let i = 0; i < width * height; i += 1) image.data.set([bytes[3 * i], bytes[3 * i + 1], bytes[3 * i + 2], 255], 4 * i);
-    const canvas = Object.assign(document.createElement("canvas"), { width, height });
+    const canvas = element("canvas", { width, height });
     canvas.getContext("2d").putImageData(image, 0, 0);
     canvases.set(patched, canvas);
   }
@@ -60,7 +61,7 @@ const named = ({ asks, before, grid, pooled }, look, query) => (asks && pooled =
 
 // How much a query looks at a patch, in words.
 export function saysOfPatch(patched, look, query, table, row, column) {
-  return `${named(patched, look, query)} looks at patch ${row + 1},${column + 1}<br><b>${percent(table.share(row, column))}</b>`;
+  return `${named(patched, look, query)} looks at patch ${row + 1},${column + 1}<br><b>${percent(table.share(row, column), true)}</b>`;
 }
 
 // At which patch a query looks most, and how much of its weight is not on the picture, in words.
@@ -68,8 +69,8 @@ export function toldOf(patched, look, query, { most, inside, wide, high, value }
   if (!most) return `${named(patched, look, query)} does not look at the picture.`;
   let place = "";
   for (let i = 0; i < high && !place; i += 1) for (let j = 0; j < wide; j += 1) if (value(i, j) === 1) { place = `${i + 1},${j + 1}`; break; }
-  const rest = 1 - inside > 0.005 ? `; ${percent(1 - inside)} is not on the picture` : "";
-  return `${named(patched, look, query)} looks most at patch ${place}: ${percent(most)}${rest}.`;
+  const rest = 1 - inside > 0.005 ? `; ${percent(1 - inside, true)} is not on the picture` : "";
+  return `${named(patched, look, query)} looks most at patch ${place}: ${percent(most, true)}${rest}.`;
 }
 
 export const FOOT_OF_PATCHES = "Brighter: more attention; each head up to its brightest patch. Point at a patch to see where it looks.";

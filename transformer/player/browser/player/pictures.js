@@ -1,6 +1,7 @@
 // The maps of one step as pictures for `MapView`: one large head, and all heads side by side.
 
 import { upTo } from "../shared/chunks.js";
+import { percent } from "../shared/element.js";
 import { counted } from "./control.js";
 import { FOOT_OF_PATCHES, patchTable, ratioOf, saysOfPatch, toldOf } from "./patches.js";
 
@@ -9,7 +10,6 @@ const MAX_WRONG_TOKEN_LETTERS = 7; // maximum letters of a wrong token beside it
 const EVERYWHERE = 0.3; // a map whose highest weight is below this looks everywhere
 const STAYS = 0.95; // share of the highest weight above which the cell of the callout stays the same
 
-const percent = (weight) => `${Math.round(100 * weight)}%`;
 
 // The table of one head for `paint`. hidden: a row that was not sent yet; frames: as in `paint`.
 function tableOf(maps, site, head, look, { row = 0, column = 0, hidden, frames, corner }) {

@@ -1,6 +1,7 @@
 // Keyboard access to the cells of a clickable picture: arrow keys move from cell to cell, Enter clicks the cell.
 
 import { areasOf } from "./drawing.js";
+import { element } from "./element.js";
 
 const WAYS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 const HELP = "Picture: arrow keys go from cell to cell, Enter chooses one";
@@ -89,7 +90,7 @@ export class Cells {
     const { x, y, z, ends, left: from, top: under, width: wide, height: high } = this.tables[table];
     const [row, column] = (this.at?.cell ?? [0, 0]).map((i, axis) => within(i, ends[axis]));
     this.at = { table, cell: [row, column] };
-    this.frame ??= Object.assign(document.createElement("div"), { className: "cell-frame" });
+    this.frame ??= element("div", { className: "cell-frame" });
     if (!this.frame.isConnected) host.append(this.frame);
     const [left, width] = along(x.range, wide, column);
     const [top, height] = along([...y.range].reverse(), high, row); // its range begins at the bottom

@@ -1,6 +1,8 @@
 // Draws Plotly pictures and updates them in place: {spec, arrays, layout, step, hatched}, as in `Picture` of Python.
 // A new spec, type size or theme is drawn from scratch; arrays and parts of the layout are updated in place.
 
+import { element } from "./element.js";
+
 let library; // promise of the Plotly library
 
 // source: the address of the library, or a function that returns a promise of the library
@@ -231,7 +233,7 @@ export class Drawing {
   mark(step) {
     const { host } = this;
     for (const [i, { x: { range: [low, high] }, left, top, width, height }] of (this.areas ??= areasOf(host)).entries()) {
-      this.lines[i] ??= host.appendChild(Object.assign(document.createElement("div"), { className: "marker" }));
+      this.lines[i] ??= host.appendChild(element("div", { className: "marker" }));
       const share = (step - low) / (high - low);
       this.lines[i].hidden = step === null || share < 0 || share > 1;
       Object.assign(this.lines[i].style, { left: `${left + share * width}px`, top: `${top}px`, height: `${height}px` });
@@ -270,7 +272,5 @@ export class Drawing {
 export function failed(host, error) {
   console.error(error);
   if (Number(host.dataset.draws)) return;
-  const note = Object.assign(document.createElement("p"), { className: "failed", role: "alert" });
-  note.textContent = `The picture could not be drawn (${error.message}). Reload the page.`;
-  host.replaceChildren(note);
+  host.replaceChildren(element("p", { className: "failed", role: "alert", textContent: `The picture could not be drawn (${error.message}). Reload the page.` }));
 }

@@ -11,6 +11,9 @@ export function pressed({ key, target, ctrlKey, altKey, metaKey }, letter) {
   return key.toLowerCase() === letter && !ctrlKey && !altKey && !metaKey && !types;
 }
 
+// A share in percent: whole, or, if `finely`, with a decimal below 10%.
+export const percent = (share, finely = false) => `${(100 * share).toFixed(finely && share < 0.1 ? 1 : 0)}%`;
+
 // A text as HTML, for the content of an element or an attribute in double quotes.
 export function escaped(text) {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll('"', "&quot;");

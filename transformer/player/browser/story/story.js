@@ -4,7 +4,7 @@
 import { nearest, upTo } from "../shared/chunks.js";
 import { Refusals, leaving, spread, whenGone } from "../shared/component.js";
 import { counted } from "../player/control.js";
-import { element, escaped } from "../shared/element.js";
+import { element, escaped, percent } from "../shared/element.js";
 import { plain } from "../player/maps.js";
 import { strongestCell } from "../player/pictures.js";
 import { Player } from "../player/player.js";
@@ -27,7 +27,6 @@ const TARGETS = {
 };
 const BLANK = /\{([\w ]+)\}/g; // a number of the run in a sentence
 const blanked = (says) => says.replace(BLANK, "…");
-const percent = (share) => `${Math.round(100 * share)}%`;
 const clock = (ms) => `${Math.floor(ms / 60000)}:${String(Math.floor(ms / 1000) % 60).padStart(2, "0")}`;
 
 const COUNTS = [undefined, "One head reads backwards", ...["Two", "Three", "Four", "Five", "Six", "Seven", "Eight"].map((n) => `${n} heads read backwards`)];
