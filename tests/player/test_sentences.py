@@ -63,8 +63,8 @@ def link(head, name, site=SITE):
             "● <b>training</b> · 1.0 steps/s · at most 10 s left",
         ),
         (
-            {"state": "paused", "seconds": 12.34, "every": 4},
-            "❚❚ <b>paused</b> · 12.3 s of computing · 1 step in 4 can be replayed",
+            {"state": "paused", "seconds": 2.34, "every": 4},
+            "❚❚ <b>paused</b> · 2.3 s of computing<span class='detail'> · 1 step in 4 can be replayed</span>",
         ),
         ({"state": "recorded", "seconds": 12.34}, "▷ <b>recorded</b>"),
         (

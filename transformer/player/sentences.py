@@ -43,7 +43,7 @@ def status_line(view: RunView, place: tuple[int, int] | None = None) -> str:
         goal = view.config.train.goal
         early = view.step < view.planned and goal is not None
         how = f"goal reached ({goal:.0%} right)" if early else "all steps done"
-        parts[0] += f"<span class='detail'> · {how}</span>"  # hidden in full screen, for want of room
+        parts[0] += _detail(how)
     if place is not None:
         parts.append(f"waiting: place {place[0]:,} of {place[1]:,}")
     if view.state == TRAINING:
@@ -54,9 +54,13 @@ def status_line(view: RunView, place: tuple[int, int] | None = None) -> str:
             parts.append(f"at most {rounded(view.seconds_left)} left")
     elif view.seconds and view.state != RECORDED:  # those of a recording are of another machine
         parts.append(f"{view.seconds:.1f} s of computing")
-    if view.every > 1:
-        parts.append(f"1 step in {view.every:,} can be replayed")
-    return " · ".join(parts)
+    every = _detail(f"1 step in {view.every:,} can be replayed") if view.every > 1 else ""
+    return f"{' · '.join(parts)}{every}"
+
+
+def _detail(text: str) -> str:
+    """A part of the status line that full screen has no room for."""
+    return f"<span class='detail'> · {text}</span>"
 
 
 def in_line(place: tuple[int, int], slots: int) -> str:
