@@ -64,7 +64,7 @@ def link(head, name, site=SITE):
         ),
         (
             {"state": "paused", "seconds": 2.34, "every": 4},
-            "❚❚ <b>paused</b> · 2.3 s of computing<span class='detail'> · 1 step in 4 can be replayed</span>",
+            "❚❚ <b>paused</b> · 2.3 s of computing<span class='detail'> · 1 step in 4 recorded</span>",
         ),
         ({"state": "recorded", "seconds": 12.34}, "▷ <b>recorded</b>"),
         (

@@ -54,7 +54,7 @@ def status_line(view: RunView, place: tuple[int, int] | None = None) -> str:
             parts.append(f"at most {rounded(view.seconds_left)} left")
     elif view.seconds and view.state != RECORDED:  # those of a recording are of another machine
         parts.append(f"{view.seconds:.1f} s of computing")
-    every = _detail(f"1 step in {view.every:,} can be replayed") if view.every > 1 else ""
+    every = _detail(f"1 step in {view.every:,} recorded") if view.every > 1 else ""
     return f"{' · '.join(parts)}{every}"
 
 
