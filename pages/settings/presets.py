@@ -77,11 +77,11 @@ SHORT = tuple(TASK_INFO[name].title for name in ("reverse", "en-it", "zh-en"))
 _TOPOLOGIES = {
     ENCODER_ONLY.recipe: (
         "One stack reads the question and writes in its place.",
-        " Its self-attention reads backwards, because each letter needs the letter on the opposite side.",
+        " Its self-attention reads backwards: each letter needs the one on the opposite side.",
     ),
     DECODER_ONLY.recipe: (
-        "Question, [SEP] and answer are one sequence; the rows after [SEP] write the answer.",
-        " They soon read the word backwards: a diagonal line in the lower left.",
+        "Question, [SEP] and answer are one sequence; rows after [SEP] write the answer.",
+        " They soon read backwards: a diagonal in the lower left.",
     ),
 }
 """By recipe: what the model is, and what to look for if it reverses words."""

@@ -178,10 +178,11 @@ def test_a_share_just_below_the_threshold_is_not_said_to_be_the_threshold(view, 
 
 def test_before_the_start_and_after_a_failure_the_headline_says_so(view, untrained):
     idle = headline(replace(view, state="idle"), untrained, "Look for a line.")
-    assert idle == (
-        "<b>Untrained model.</b> Every head looks everywhere. Press <b>Start</b> to train it. "
-        "Look for a line."
-    )
+    assert idle == "<b>Untrained model.</b> Press <b>Start</b> to train it. Look for a line."
+    first, second = f"Look for {'a ' * 25}line.", f"It moves {'on and ' * 7}on."
+    for third in (" It ends.", f" It {'never ' * 4}ends."):
+        idle = headline(replace(view, state="idle"), untrained, f"{first} {second}{third}")
+        assert idle.endswith(f"train it. {first} {second}{third if len(third) < 10 else ''}")
     failed = replace(view, state="failed", reason="No memory. <b>&")
     said = "<b>The run failed.</b> No memory. &lt;b&gt;&amp;"
     assert headline(failed, untrained, "Look for a line.") == failure(failed) == said

@@ -168,7 +168,7 @@ _ALL = (
         small=_small(
             _ETIENNE, "etienne", d_model=64, d_ff=64, steps=1200, learning_rate=3e-3, warmup_steps=100
         ),
-        look_for="One layer each, and nothing ever normalises the residual stream: heads of the decoder's "
+        look_for="One layer each, and nothing ever normalises the residual stream. Heads of the decoder's "
         "cross-attention learn to read backwards slowly, from step 400 or so on, and stay smeared.",
     ),
     Recipe(
@@ -195,7 +195,7 @@ _ALL = (
             learning_rate=2e-3,
             warmup_steps=100,
         ),
-        look_for="At first all attention is even; near step 160 the heads of encoder layer 2 learn to "
+        look_for="At first all attention is even. Near step 160 the heads of encoder layer 2 learn to "
         "read backwards together. Scores divided by the root of the whole width end up sharp all the same.",
     ),
     Recipe(
@@ -214,7 +214,7 @@ _ALL = (
             learning_rate=3e-3,
             warmup_steps=200,
         ),
-        look_for="Every matrix begins almost at zero, so nothing happens for 300 steps; from step 450 on one "
+        look_for="Every matrix begins almost at zero, so nothing happens for 300 steps. From step 450 on one "
         "head of encoder layer 2 after another learns to read backwards, the clearest without any smear.",
     ),
     Recipe(
@@ -265,7 +265,7 @@ _ALL = (
             warmup_steps=100,
         ),
         look_for="Dropout in four places makes it slow: the heads of cross-attention layer 2 learn to read "
-        "backwards near step 300, side by side, and it is 600 steps more until almost every word is right.",
+        "backwards near step 300, side by side. It is 600 steps more until almost every word is right.",
     ),
 )
 

@@ -106,7 +106,7 @@ TASK_INFO = {
         title="Repeat what came before",
         examples="random letters; those from the last letter's earlier place on",
         shows="two heads together: induction",
-        look_for="In layer 1 a head looks one token back; then a head of layer 2 finds what came after the "
+        look_for="In layer 1 a head looks one token back. Then a head of layer 2 finds what came after the "
         "letter that was read last: an induction head.",
         held_out=_WORD,
         plural="words",
@@ -130,7 +130,7 @@ TASK_INFO = {
         examples="English dates, written as 2021-03-12",
         shows="the year moves from the end to the front",
         look_for="The year moves from the end to the front, the month is looked up from its letters, "
-        "and the weekday gets no weight, because it decides nothing.",
+        "and the weekday gets no weight: it decides nothing.",
         held_out="One **day of a month** in ten, such as 6 june, is held out in all years and all formats; "
         "training has every day, month, year and format in other combinations.",
         input_help="An English date",
@@ -143,8 +143,8 @@ TASK_INFO = {
         title="English to French",
         examples="English sentences, in French",
         shows="adjectives and nouns change places",
-        look_for="Adjectives and nouns change places, so the diagonal is crossed. “it” moves before "
-        "the verb, and its row also attends to the noun that decides between le and la.",
+        look_for="Adjectives and nouns change places, so the diagonal is crossed. “it” moves before the "
+        "verb; its row also attends to the noun, for le or la.",
         held_out=f"{_COMBINATION} {_TRACKED}",
         input_help=_INPUT,
         kind="grammar",
@@ -155,8 +155,8 @@ TASK_INFO = {
         title="English to Italian",
         examples="English sentences, in Italian",
         shows="colours change places with nouns",
-        look_for="Most words keep their order. Colours change places with their nouns, and articles "
-        "attend to the next word, which decides between il, lo and l'.",
+        look_for="Most words keep their order. Colours change places with nouns, and articles attend to "
+        "the next word, which decides between il and lo.",
         held_out=f"{_COMBINATION} {_TRACKED}",
         input_help=_INPUT,
         kind="grammar",

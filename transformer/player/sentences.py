@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import math
 import re
+from itertools import accumulate
 from typing import Any
 
 from transformer.config import TASK_INFO
@@ -19,6 +20,8 @@ from transformer.shared.evaluation import N_LIVE
 
 MAINLY, HARDLY = 0.6, 0.3
 """From which share on a head goes by place or by token, and below which by neither."""
+ROOM = 140
+"""Letters of a text that fit into the headline of an untrained model, at 1280×720."""
 STATE_SIGNS = {
     "idle": "○",
     "queued": "◌",
@@ -104,9 +107,7 @@ def headline(view: RunView, frame: Frame, look_for: str) -> str:
     switched = without_masks(frame)
     if frame.step == 0 and view.state == IDLE:
         sentence = switched if view.interventions.masks else look_for  # the user switched a mask
-        return (
-            f"<b>Untrained model.</b> Every head looks everywhere. Press <b>Start</b> to train it. {sentence}"
-        )
+        return f"<b>Untrained model.</b> Press <b>Start</b> to train it. {_begin(sentence)}"
     if switched and (view.turned_at is None or "causal mask" in switched):
         now = switched
     else:
@@ -115,6 +116,13 @@ def headline(view: RunView, frame: Frame, look_for: str) -> str:
         return f"<b>A recording.</b> Press <b>Start</b> to train this model now. {now}"
     # Of a finished run, the status line and the numbers say the reason.
     return f"{now} {html.escape(view.reason)}" if view.reason and view.state != FINISHED else now
+
+
+def _begin(text: str) -> str:
+    """As many sentences of a text as fit into the headline, at least the first."""
+    sentences = re.split(r"(?<=\.) ", text)
+    n = sum(length <= ROOM for length in accumulate(len(one) + 1 for one in sentences))
+    return " ".join(sentences[: max(n, 1)])
 
 
 def link_to_head(site: str, head: int, name: str) -> str:

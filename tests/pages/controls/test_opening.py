@@ -29,9 +29,7 @@ def opened(visit):
 
 def test_the_opened_page_is_idle_and_shows_the_untrained_model(opened):
     assert opened.progress == "idle at 0 of 300"
-    assert opened.headline.startswith(
-        "Untrained model. Every head looks everywhere. Press Start to train it."
-    )
+    assert opened.headline.startswith("Untrained model. Press Start to train it.")
     assert opened.player["run"] == opened.run.id
     assert opened.player["first"] == {
         "word": "playground",
