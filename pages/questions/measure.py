@@ -31,11 +31,12 @@ _HEIGHT = "max(300px, calc(100vh - 460px))"
 def measure_tab(run: AnyRun, word: str) -> Draw:
     """Draw the widgets of the tab; return the function that draws its figures and its table."""
     left, right = st.columns(2, gap="medium")
-    names = _names(run.view.frame)
+    names, target = _names(run.view.frame), run.task.target_score
     with left:
         score = st.selectbox(
             "Score over training",
             names,
+            index=names.index(target),
             key="measure_score",
             format_func=SCORES.get,
             persist_state="session",
@@ -45,7 +46,7 @@ def measure_tab(run: AnyRun, word: str) -> Draw:
         st.markdown("**Accuracy by length and position**")
         st.caption("Free-running. “All right” counts the answers that have every token right and stop there.")
         lengths = st.container(key="length_report")
-    score = score if score in names else names[0]
+    score = score if score in names else target
     curves, table = left.container(key="score_curves"), st.container(key="head_scores")
 
     def draw(view: RunView, snapshot: Snapshot | None, answer: Answer | None) -> None:

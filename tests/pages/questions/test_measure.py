@@ -91,3 +91,8 @@ def test_a_score_that_does_not_exist_is_not_shown(ask):
     ask.forge("measure_score", "charm")
     assert ask.errors == []
     assert ask.drawn("score_curves_figure").data[0]["name"]
+
+
+def test_the_tab_opens_on_the_score_that_the_heads_of_the_task_are_to_reach(revisit):
+    ask = revisit(task="copy", **LEARNED).go("ask").tab("Measure")
+    assert ask.value("measure_score") == ask.run.task.target_score == "gold"
