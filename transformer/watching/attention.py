@@ -21,7 +21,7 @@ from torch.nn.parameter import is_lazy
 
 from transformer.errors import InputError
 from transformer.watching.ablation import Ablating, Head, Measure, number_of
-from transformer.watching.layout import EXAMPLES, UNKNOWN, Layout, Sizes, Split, tensors_of
+from transformer.watching.layout import EXAMPLES, UNKNOWN, Layout, Sizes, Split, changed
 from transformer.watching.operations import Call, Observing
 
 Array = np.ndarray[Any, np.dtype[np.float32]]
@@ -692,19 +692,21 @@ def _examples(split: Split) -> list[int]:
 
 def _ways(inputs: Any, n: int) -> range:
     """The values of `way` for `_reversed`: two if both first axes of a tensor have the size n, else one."""
-    return range(2 if any(one.shape[:2] == (n, n) for one in tensors_of(inputs)) else 1)
+    shapes: list[torch.Size] = []
+    changed(inputs, lambda one: shapes.append(one.shape[:2]) if isinstance(one, Tensor) else one)
+    return range(2 if (n, n) in shapes else 1)
 
 
 def _reversed(inputs: Any, n: int, way: int) -> Any:
     """The inputs with their n examples in reverse order; `way` selects the axis if both are of this size."""
-    if isinstance(inputs, Tensor):
-        axes = [i for i, size in enumerate(inputs.shape[:2]) if size == n]
-        return inputs.flip(axes[min(way, len(axes) - 1)]) if axes else inputs
-    if isinstance(inputs, Mapping):
-        return {name: _reversed(one, n, way) for name, one in inputs.items()}
-    if type(inputs) in (tuple, list):
-        return type(inputs)(_reversed(input_, n, way) for input_ in inputs)
-    return inputs
+
+    def reverse(one: Any) -> Any:
+        if isinstance(one, list):
+            return one[::-1] if len(one) == n else one
+        axes = [i for i, size in enumerate(one.shape[:2]) if size == n]
+        return one.flip(axes[min(way, len(axes) - 1)]) if axes else one
+
+    return changed(inputs, reverse)
 
 
 def _fits(layout: Layout, weights: Tensor, reverse: Sequence[tuple[int, Tensor]]) -> bool:

@@ -21,6 +21,7 @@ from transformer.recording.view import MAX_WORDS
 from transformer.shared.attention_info import AttentionInfo
 from transformer.watching.ablation import Head
 from transformer.watching.attention import MOST_OF_PART, PART, Observer, Part, Seen, checked_part
+from transformer.watching.layout import changed
 from transformer.watching.sites import (
     GivenTokens,
     grouped,
@@ -278,10 +279,6 @@ def _arguments(model: nn.Module) -> set[str]:
 
 def _moved(inputs: Any, device: torch.device | None) -> Any:
     """The inputs with their tensors moved to a device; unchanged if it is None."""
-    if isinstance(inputs, torch.Tensor):
-        return inputs if device is None else inputs.to(device)
-    if isinstance(inputs, Mapping):
-        return {name: _moved(one, device) for name, one in inputs.items()}
-    if type(inputs) in (tuple, list):
-        return type(inputs)(_moved(input_, device) for input_ in inputs)
-    return inputs
+    if device is None:
+        return inputs
+    return changed(inputs, lambda one: one.to(device) if isinstance(one, torch.Tensor) else one)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Self
 
 import torch
@@ -96,31 +99,63 @@ class Sizes:
     """The sizes of a model's inputs."""
 
     batches: tuple[int, ...]
-    """Sizes of the first axes of all tensors, then of the second axes; examples are one of these axes."""
+    """Sizes of the first axes of all tensors, then of the second axes, then of lists; examples are one of
+    these axes, or a list."""
     first: frozenset[int]
     """Sizes of first axes."""
     tokens: frozenset[int]
     """Sizes of all axes."""
+    grids: frozenset[tuple[int, ...]] = frozenset()
+    """Sizes of all axes but the first, of tensors with four axes or more: images, or frames of patches."""
 
     @classmethod
     def of(cls, inputs: Any) -> Self:
-        tensors = [one for one in tensors_of(inputs) if one.dim()]
+        tensors, lists = list[Tensor](), list[int]()
+
+        def note(one: Any) -> Any:
+            if isinstance(one, Tensor) and one.dim():
+                tensors.append(one)
+            elif isinstance(one, list):
+                lists.append(len(one))
+            return one
+
+        changed(inputs, note)
         first = [tensor.shape[0] for tensor in tensors]
         second = [tensor.shape[1] for tensor in tensors if tensor.dim() > 1]
         every = frozenset(n for tensor in tensors for n in tensor.shape)
-        return cls(tuple(dict.fromkeys(first + second)), frozenset(first), every)
+        grids = frozenset(tuple(tensor.shape[1:]) for tensor in tensors if tensor.dim() > 3)
+        return cls(tuple(dict.fromkeys(first + second + lists)), frozenset(first), every, grids)
 
 
-def tensors_of(inputs: Any) -> Iterator[Tensor]:
-    """The tensors among the inputs of a model."""
+def changed(inputs: Any, change: Callable[[Any], Any]) -> Any:
+    """The inputs of a model with each of their tensors, and each list of tensors or texts, changed.
+
+    They may be in mappings, tuples and lists, and attributes of an object, such as a dataclass.
+    """
+    if isinstance(inputs, Mapping):
+        return {name: changed(one, change) for name, one in inputs.items()}
+    if isinstance(inputs, tuple) and hasattr(inputs, "_make"):  # a named one
+        return inputs._make(changed(one, change) for one in inputs)
+    if type(inputs) in (tuple, list):
+        parts = type(inputs)(changed(one, change) for one in inputs)
+        return change(parts) if _is_list(inputs) else parts
     if isinstance(inputs, Tensor):
-        yield inputs
-    elif isinstance(inputs, Mapping):
-        for input_ in inputs.values():
-            yield from tensors_of(input_)
-    elif isinstance(inputs, tuple | list):
-        for input_ in inputs:
-            yield from tensors_of(input_)
+        return change(inputs)
+    parts = {
+        name: changed(one, change)
+        for name, one in getattr(inputs, "__dict__", {}).items()
+        if isinstance(one, Tensor) or _is_list(one)
+    }
+    if not parts or isinstance(inputs, type):
+        return inputs
+    made = copy.copy(inputs)
+    vars(made).update(parts)
+    return made
+
+
+def _is_list(one: Any) -> bool:
+    """Whether this is a list of tensors or texts, which may be the examples of a batch."""
+    return type(one) is list and bool(one) and all(isinstance(part, Tensor | str) for part in one)
 
 
 def plain_layout(shape: Sequence[int], inputs: Sizes, packed: bool = False) -> Layout:
@@ -184,6 +219,27 @@ def layout_of(
     )
 
 
+def _kinds(sizes: Sequence[int], rows: int, inputs: Sizes) -> list[str]:
+    """What several axes between examples and queries are: heads, windows, or unknown.
+
+    Windows are told by the inputs: frames stand beside the patches that look at each other, windows of an
+    image cover it. Groups of heads see all tokens; windows of a sequence cover them.
+    """
+    beside = [any(_holds(grid, (n, rows)) for grid in inputs.grids) for n in sizes]
+    areas = {a * b for grid in inputs.grids for a, b in pairwise(grid)}
+    tiles = [n * rows in areas for n in sizes]
+    covers = [any(-(-m // rows) == n for m in inputs.tokens if m > rows) for n in sizes]
+    if not any(beside) and not any(tiles) and rows in inputs.tokens:
+        return [HEADS] * len(sizes)
+    windows = next((signs for signs in (beside, tiles, covers) if any(signs)), [])
+    return [WINDOWS if one else HEADS for one in windows] if sum(windows) == 1 else [UNKNOWN] * len(sizes)
+
+
+def _holds(grid: Sequence[int], sizes: Sequence[int]) -> bool:
+    """Whether these are sizes of different axes of the grid."""
+    return not Counter(sizes) - Counter(grid)
+
+
 def _with_virtual(layout: Layout) -> Layout:
     """The layout with the last axis, of size 1, counted as one of examples."""
     one = (EXAMPLES, 1)
@@ -219,15 +275,7 @@ def _splits(sizes: Sequence[int], rows: int, inputs: Sizes, heads: int | None) -
         return list(dict.fromkeys(splits))
     second = more[0]
     if len(more) > 1:
-        # Groups of heads see all tokens; windows cover them.
-        covers = [any(-(-n // rows) == m for n in inputs.tokens if n > rows) for m in more]
-        kinds = (
-            [HEADS] * len(more)
-            if rows in inputs.tokens
-            else [WINDOWS if cover else HEADS for cover in covers]
-        )
-        if kinds.count(WINDOWS) > 1 or (rows not in inputs.tokens and WINDOWS not in kinds):
-            kinds = [UNKNOWN] * len(more)
+        kinds = _kinds(more, rows, inputs)
         inner: list[Split] = [((EXAMPLES, first), *zip(kinds, more, strict=True))]
         if second in batches and second > 1:
             inner.append(((EXAMPLES, first), (EXAMPLES, second), *((HEADS, n) for n in more[1:])))
