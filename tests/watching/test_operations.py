@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 from tests.watching import written
 from tests.watching.written import HEADS, IDS, B, Fused, Stack, T, Written
@@ -23,9 +24,14 @@ def seeded(make):
     return make()
 
 
+def exp_of_log_softmax(scores, dim):
+    return scores.log_softmax(dim).exp()
+
+
 KEPT = {
     "softmax and product": Written,
     "masked by -1e9": lambda: Written(low=-1e9),
+    "log_softmax and exp": lambda: Written(softmax=exp_of_log_softmax),
     "folded into the batch": written.Folded,
     "folded, heads first": lambda: written.Folded(heads_first=True),
     "heads on the last axis": written.HeadsLast,
@@ -160,6 +166,17 @@ def test_axes_that_may_be_heads_or_windows_are_left_out():
         observer.look(torch.randn(2, 12, 6))
 
 
+def test_logarithms_of_shares_that_are_multiplied_are_no_attention():
+    class Scored(Stack):
+        def forward(self, ids):
+            x = super().forward(ids)
+            return x.log_softmax(-1) @ x.mT
+
+    observer = Observer(seeded(lambda: Scored(Written())))
+    assert list(observer.look(IDS)) == ["blocks.0"]
+    assert observer.left == {}
+
+
 def test_attention_in_inference_mode_is_seen():
     model = seeded(lambda: Stack(Written(), Fused()))
     outside = attention_of(model, IDS)
@@ -205,9 +222,10 @@ def test_columns_of_neighbours_are_relative_to_their_row():
     assert not Observer(seeded(lambda: Stack(Written()))).look(IDS)["blocks.0"].relative
 
 
+@pytest.mark.parametrize("softmax", [F.softmax, exp_of_log_softmax])
 @pytest.mark.parametrize("low", [-torch.inf, -1e9, torch.finfo(torch.float32).min])
-def test_masked_cells_are_blocked_and_cells_without_weight_are_not(low):
-    block = Written(low=low)
+def test_masked_cells_are_blocked_and_cells_without_weight_are_not(low, softmax):
+    block = Written(low=low, softmax=softmax)
     seen = Observer(seeded(lambda: Stack(block))).look(IDS)["blocks.0"]
     assert (np.isnan(seen.weights) == np.triu(np.ones((T, T)), 1).astype(bool)).all()
     with torch.no_grad():

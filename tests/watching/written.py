@@ -73,15 +73,15 @@ class Fused(Projected):
 class Written(Projected):
     """Softmax, dropout, product; with a mask of a number that people take for minus infinity."""
 
-    def __init__(self, low=None, **how):
+    def __init__(self, low=None, softmax=F.softmax, **how):
         super().__init__(**how)
-        self.low, self.drop = low, nn.Dropout(0.3)
+        self.low, self.softmax, self.drop = low, softmax, nn.Dropout(0.3)
 
     def attend(self, q, k, v):
         scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
         if self.low is not None:
             scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), self.low)
-        self.kept = self.drop(F.softmax(scores, dim=-1))
+        self.kept = self.drop(self.softmax(scores, dim=-1))
         return self.kept @ v
 
 

@@ -55,7 +55,7 @@ def _kind(func: Any) -> int:
     if func is torch.ops.higher_order.flex_attention:
         return _FLEX
     packet, name = getattr(func, "overloadpacket", None), func.name()
-    if packet in (_ATEN._softmax, _ATEN._safe_softmax):
+    if packet in (_ATEN._softmax, _ATEN._safe_softmax, _ATEN._log_softmax):
         return _SOFTMAX
     if packet in _PRODUCTS:
         return _PRODUCT
@@ -120,6 +120,8 @@ class Trace:
     """Number of the attention in the pass."""
     gate: bool = False
     """Whether it is a softmax of the outputs of a linear layer, such as a router's."""
+    logs: bool = False
+    """Whether the values are logarithms of weights, as `log_softmax` gives them."""
 
     @property
     def moved_blocked(self) -> Tensor | None:
@@ -331,18 +333,20 @@ class Observing(TorchFunctionMode):
 
     # A softmax and a product.
 
-    def _softmax(self, _: Any, args: Any, kwargs: Any, output: Tensor) -> None:
+    def _softmax(self, func: Any, args: Any, kwargs: Any, output: Tensor) -> None:
         scores: Tensor = args[0]
         site, _, place = self._site()
         if not scores.dim() or not output.numel() or not self._wanted(site):
             return
         axis = (args[1] if len(args) > 1 else kwargs["dim"]) % scores.dim()
         low = scores <= BLOCKED
+        logs = func.overloadpacket is _ATEN._log_softmax
+        none = (output.exp() if logs else output) == 0
         # A row whose scores are all that low is blocked, whatever its softmax is.
-        blocked = low & ((output == 0) | low.all(axis, keepdim=True)) if low.any() else None
+        blocked = low & (none | low.all(axis, keepdim=True)) if low.any() else None
         gate = scores is self._layer and axis == scores.dim() - 1
         index = self._places_of(output)
-        self._trace(output, Trace(site, output, axis, blocked, index, place, self._next(), gate))
+        self._trace(output, Trace(site, output, axis, blocked, index, place, self._next(), gate, logs))
 
     def _places_of(self, tensor: Tensor) -> Tensor:
         """For each cell of a tensor its place when flattened; it has the strides of the tensor."""
@@ -393,7 +397,8 @@ class Observing(TorchFunctionMode):
         ):
             self._weighted[id(result)] = result, trace, place, args
         elif result.shape == trace.index.shape and isinstance(axis := _axis_of(trace), int):
-            self._restart(trace, result, axis, trace.moved_blocked)
+            logs = trace.logs and packet is not _ATEN.exp
+            self._restart(replace(trace, logs=logs), result, axis, trace.moved_blocked)
 
     def _restart(self, trace: Trace, result: Tensor, axis: int, blocked: Tensor | None) -> None:
         """Follow a result of other values, or of another shape, as weights of the same attention."""
@@ -494,6 +499,8 @@ class Observing(TorchFunctionMode):
         self, trace: Trace, index: Tensor, values: Tensor, again: Callable[[Tensor], Tensor], output: Tensor
     ) -> bool:
         """Whether a product is an attention's; if so, call `found` (for parts, at the end of the pass)."""
+        if trace.logs:
+            return False
         key = trace.site, trace.weights.shape, trace.axis, index.shape, index.stride(), self._inputs
         if key not in self._layouts:
             _, module = self._modules.get(self._site()[1], ("", None))
