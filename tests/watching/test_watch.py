@@ -284,6 +284,7 @@ def growing(model, inputs):
         ),
         (Toy(), {"attention": lambda model, x: {"a": torch.full((1, 65, 3, 3), 1 / 3)}}, "it has 65 heads"),
         (Toy(), {"attention": lambda model, x: {"a": torch.full((1, 2, 3, 3), 1.5)}}, "go from 1.5 to 1.5"),
+        (Toy(), {"attention": lambda model, x: {"a": torch.full((1, 2, 3, 3), 0.5)}}, "'a' add up to 1.5"),
         (Toy(), {"inputs": EXAMPLE}, "inputs is a mapping of names to inputs"),
         (Toy(), {"share": 0}, "share=0 is no share of the time"),
         (Toy(), {"share": "3%", "measure": lambda model: 0.0}, "share='3%' is no share of the time"),

@@ -663,6 +663,11 @@ def _checked(name: str, weights: object) -> Array:
             f"The attention weights {name!r} go from {low:.3g} to {high:.3g}; expected are shares from 0 to "
             "1, as a softmax gives them."
         )
+    if (most := np.nansum(array, -1).max(initial=0)) > 1 + _HALF_SUM:
+        raise InputError(
+            f"The rows of the attention weights {name!r} add up to {most:.3g}; expected is 1 or less. Divide "
+            "each row by its sum."
+        )
     return array.clip(0, 1)
 
 
