@@ -340,10 +340,10 @@ class Observing(TorchFunctionMode):
             return
         axis = (args[1] if len(args) > 1 else kwargs["dim"]) % scores.dim()
         low = scores <= BLOCKED
-        logs = func.overloadpacket is _ATEN._log_softmax
-        none = (output.exp() if logs else output) == 0
-        # A row whose scores are all that low is blocked, whatever its softmax is.
-        blocked = low & (none | low.all(axis, keepdim=True)) if low.any() else None
+        logs, blocked = func.overloadpacket is _ATEN._log_softmax, None
+        if low.any():  # a row whose scores are all that low is blocked, whatever its softmax is
+            weights = output.exp() if logs else output
+            blocked = low & ((weights == 0) | low.all(axis, keepdim=True))
         gate = scores is self._layer and axis == scores.dim() - 1
         index = self._places_of(output)
         self._trace(output, Trace(site, output, axis, blocked, index, place, self._next(), gate, logs))
