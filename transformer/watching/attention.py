@@ -21,7 +21,7 @@ from torch.nn.parameter import is_lazy
 
 from transformer.errors import InputError
 from transformer.watching.ablation import Ablating, Head, Measure, number_of
-from transformer.watching.layout import EXAMPLES, UNKNOWN, Layout, Sizes, Split, changed
+from transformer.watching.layout import EXAMPLES, UNKNOWN, Layout, Sizes, Split, changed, parts_of
 from transformer.watching.operations import Call, Observing
 
 Array = np.ndarray[Any, np.dtype[np.float32]]
@@ -697,9 +697,8 @@ def _examples(split: Split) -> list[int]:
 
 def _ways(inputs: Any, n: int) -> range:
     """The values of `way` for `_reversed`: two if both first axes of a tensor have the size n, else one."""
-    shapes: list[torch.Size] = []
-    changed(inputs, lambda one: shapes.append(one.shape[:2]) if isinstance(one, Tensor) else one)
-    return range(2 if (n, n) in shapes else 1)
+    twice = any(isinstance(one, Tensor) and one.shape[:2] == (n, n) for one in parts_of(inputs))
+    return range(2 if twice else 1)
 
 
 def _reversed(inputs: Any, n: int, way: int) -> Any:

@@ -110,16 +110,9 @@ class Sizes:
 
     @classmethod
     def of(cls, inputs: Any) -> Self:
-        tensors, lists = list[Tensor](), list[int]()
-
-        def note(one: Any) -> Any:
-            if isinstance(one, Tensor) and one.dim():
-                tensors.append(one)
-            elif isinstance(one, list):
-                lists.append(len(one))
-            return one
-
-        changed(inputs, note)
+        parts = parts_of(inputs)
+        tensors = [one for one in parts if isinstance(one, Tensor) and one.dim()]
+        lists = [len(one) for one in parts if isinstance(one, list)]
         first = [tensor.shape[0] for tensor in tensors]
         second = [tensor.shape[1] for tensor in tensors if tensor.dim() > 1]
         every = frozenset(n for tensor in tensors for n in tensor.shape)
@@ -151,6 +144,18 @@ def changed(inputs: Any, change: Callable[[Any], Any]) -> Any:
     made = copy.copy(inputs)
     vars(made).update(parts)
     return made
+
+
+def parts_of(inputs: Any) -> list[Any]:
+    """The tensors, and the lists of tensors or texts, that `changed` changes."""
+    parts: list[Any] = []
+
+    def collect(one: Any) -> Any:
+        parts.append(one)
+        return one
+
+    changed(inputs, collect)
+    return parts
 
 
 def _is_list(one: Any) -> bool:
